@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# The flags every target is compiled with, as one interface target.
+add_library(sluice_compile INTERFACE)
+target_compile_options(sluice_compile INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+                                                -Wimplicit-fallthrough -Werror)
+target_include_directories(sluice_compile INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
+if(SLUICE_SANITIZE)
+  target_compile_options(sluice_compile INTERFACE -fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer
+                                                  -fno-sanitize-recover=all)
+  target_link_options(sluice_compile INTERFACE -fsanitize=${SLUICE_SANITIZE})
+endif()
+if(SLUICE_SANITIZE MATCHES "thread")
+  # gcc says that TSan does not model std::atomic_thread_fence; only the standard library uses it here.
+  target_compile_options(sluice_compile INTERFACE -Wno-tsan)
+endif()
+if(SLUICE_PORTABLE)
+  target_link_options(sluice_compile INTERFACE -static-libstdc++ -static-libgcc)
+endif()
