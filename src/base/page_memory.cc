@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/page_memory.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kHugePageBytes = 2 * kMiB;
+
+}  // namespace
+
+PageMemory::PageMemory(std::uint64_t size_bytes) {
+  if (size_bytes == 0) return;
+  size_bytes = round_up(size_bytes, kPageBytes);
+  // Huge pages begin at multiples of their size: map a little more, and give the ragged ends back.
+  const std::uint64_t slack = size_bytes >= kHugePageBytes ? kHugePageBytes : 0;
+  void* const mapped =
+      ::mmap(nullptr, size_bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    throw OutOfBudget(fmt::format("the system has no {} of memory to give ({}): ask for a smaller budget",
+                                  format_bytes(size_bytes), errno_text(errno)));
+  }
+  auto* begin = static_cast<std::byte*>(mapped);
+  if (slack > 0) {
+    const std::uint64_t head =
+        round_up(reinterpret_cast<std::uintptr_t>(begin), kHugePageBytes) - reinterpret_cast<std::uintptr_t>(begin);
+    if (head > 0) ::munmap(begin, head);
+    begin += head;
+    if (slack > head) ::munmap(begin + size_bytes, slack - head);
+    ::madvise(begin, size_bytes, MADV_HUGEPAGE);
+  }
+  memory_ = {begin, size_bytes};
+}
+
+PageMemory::~PageMemory() {
+  if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
+}
+
+PageMemory::PageMemory(PageMemory&& other) noexcept : memory_(std::exchange(other.memory_, {})) {}
+
+PageMemory& PageMemory::operator=(PageMemory&& other) noexcept {
+  std::swap(memory_, other.memory_);
+  return *this;
+}
+
+}  // namespace sluice

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/units.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, double>, 14> kSuffixes{{
+    {"", 1.0},
+    {"B", 1.0},
+    {"K", 1024.0},
+    {"KiB", 1024.0},
+    {"M", static_cast<double>(kMiB)},
+    {"MiB", static_cast<double>(kMiB)},
+    {"G", static_cast<double>(kGiB)},
+    {"GiB", static_cast<double>(kGiB)},
+    {"T", static_cast<double>(kTiB)},
+    {"TiB", static_cast<double>(kTiB)},
+    {"KB", 1e3},
+    {"MB", 1e6},
+    {"GB", 1e9},
+    {"TB", 1e12},
+}};
+
+// 2^62: everything below survives a double and a later round_up.
+constexpr double kMaxBytes = 4611686018427387904.0;
+
+[[noreturn]] void refuse(std::string_view text) {
+  throw InvalidInput(fmt::format("'{}' is not a size: write a number and a unit, such as 512MiB or 2GiB", text));
+}
+
+}  // namespace
+
+std::uint64_t parse_bytes(std::string_view text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, status] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  if (status != std::errc{} || !std::isfinite(number) || number < 0) refuse(text);
+  std::string_view suffix(rest, static_cast<std::size_t>(end - rest));
+  while (!suffix.empty() && suffix.front() == ' ') suffix.remove_prefix(1);
+  for (const auto& [name, factor] : kSuffixes) {
+    if (suffix != name) continue;
+    const double bytes = number * factor;
+    if (bytes > kMaxBytes) refuse(text);
+    return static_cast<std::uint64_t>(std::llround(bytes));
+  }
+  refuse(text);
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> kNames{"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit_idx = 0;
+  while (value >= 1024.0 && unit_idx + 1 < kNames.size()) {
+    value /= 1024.0;
+    ++unit_idx;
+  }
+  if (value == std::floor(value)) return fmt::format("{:.0f} {}", value, kNames[unit_idx]);
+  return fmt::format("{:.2f} {}", value, kNames[unit_idx]);
+}
+
+double gb_per_s(std::uint64_t bytes, double seconds) {
+  return seconds > 0 ? static_cast<double>(bytes) / seconds / 1e9 : 0.0;
+}
+
+}  // namespace sluice
