@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/drive_speed.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/page_memory.h"
+#include "base/random.h"
+#include "base/units.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint64_t kWindowBytes = 16 * kMiB;
+
+// Two windows in turn, so that the queue never runs dry between them.
+double sweep_seconds(const DriveProbe& probe, File& file, IoOp op, std::array<PageMemory, 2>& windows,
+                     std::uint64_t probe_bytes) {
+  const Stopwatch stopwatch(probe.clock);
+  std::array<Ticket, 2> tickets;
+  std::size_t turn = 0;
+  for (std::uint64_t offset = 0; offset < probe_bytes; offset += kWindowBytes, turn ^= 1) {
+    tickets[turn].wait();
+    tickets[turn] = probe.engine.submit({.file = &file, .op = op, .offset = offset, .memory = windows[turn].bytes()});
+  }
+  for (Ticket& ticket : tickets) ticket.wait();
+  if (op == IoOp::kWrite) probe.engine.submit(IoRequest::sync(file)).wait();
+  return stopwatch.seconds();
+}
+
+struct Scratch {
+  FileSystem& files;
+  std::string path;
+  ~Scratch() {
+    try {
+      files.remove(path);
+    } catch (const Error&) {
+      log_warning(fmt::format("the scratch file '{}' could not be removed: remove it by hand", path));
+    }
+  }
+};
+
+}  // namespace
+
+DriveSpeed measure_drive(const DriveProbe& probe, const std::string& directory, std::uint64_t probe_bytes) {
+  probe_bytes = std::max(round_down(probe_bytes, kWindowBytes), kWindowBytes);
+  const Scratch scratch{probe.files, fmt::format("{}/.sluice-probe-{}", directory, ::getpid())};
+  const auto file = probe.files.open(scratch.path, OpenMode::kCreate, probe.caching);
+  file->preallocate(probe_bytes);
+  std::array<PageMemory, 2> windows{PageMemory(kWindowBytes), PageMemory(kWindowBytes)};
+  for (PageMemory& window : windows) Random(random_identity()).fill(window.bytes());
+
+  DriveSpeed speed;
+  // The first pass turns preallocated blocks into written ones; the second is what a store in use sees.
+  sweep_seconds(probe, *file, IoOp::kWrite, windows, probe_bytes);
+  speed.write_gb_per_s = gb_per_s(probe_bytes, sweep_seconds(probe, *file, IoOp::kWrite, windows, probe_bytes));
+  speed.read_gb_per_s = gb_per_s(probe_bytes, sweep_seconds(probe, *file, IoOp::kRead, windows, probe_bytes));
+  return speed;
+}
+
+}  // namespace sluice

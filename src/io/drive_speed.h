@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast a directory's drive is, by writing and reading a scratch file there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "io/file.h"
+#include "io/io_engine.h"
+
+namespace sluice {
+
+struct DriveSpeed {
+  double read_gb_per_s = 0;
+  double write_gb_per_s = 0;
+};
+
+struct DriveProbe {
+  FileSystem& files;
+  IoEngine& engine;
+  Caching caching = Caching::kDirect;
+  const Clock& clock;
+};
+
+// Uses `probe_bytes` of the drive for about a second, then removes the file.
+DriveSpeed measure_drive(const DriveProbe& probe, const std::string& directory, std::uint64_t probe_bytes);
+
+}  // namespace sluice

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/io_failure.h"
+
+#include <cerrno>
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+// Empty for what is not the user's to mend.
+std::string_view user_remedy(int errno_value) {
+  switch (errno_value) {
+    case ENOENT:
+      return "check the path, or make the directory first";
+    case ENOTDIR:
+    case EISDIR:
+      return "name a directory";
+    case EACCES:
+    case EPERM:
+      return "give this user access, or name another directory";
+    case EROFS:
+      return "the file system is mounted read-only; name another directory";
+    default:
+      return {};
+  }
+}
+
+std::string_view failure_remedy(int errno_value) {
+  switch (errno_value) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free space on that drive and start again; everything committed is kept";
+    case EIO:
+    case ENXIO:
+    case ENODEV:
+      return "the drive failed; see the kernel log (dmesg), and keep what was committed by copying it off this drive";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit on open files (ulimit -n)";
+    case ENOMEM:
+      return "raise the limit on locked memory (ulimit -l) or close other programs";
+    default:
+      return "see the kernel log (dmesg)";
+  }
+}
+
+}  // namespace
+
+void throw_io_failure(int errno_value, std::string_view action, const std::string& path) {
+  if (const std::string_view remedy = user_remedy(errno_value); !remedy.empty()) {
+    throw InvalidInput(fmt::format("cannot {} '{}': {}; {}", action, path, errno_text(errno_value), remedy));
+  }
+  throw IoError(errno_value, fmt::format("cannot {} '{}': {}; {}", action, path, errno_text(errno_value),
+                                         failure_remedy(errno_value)));
+}
+
+std::exception_ptr io_failure(int errno_value, std::string_view action, const std::string& path) {
+  try {
+    throw_io_failure(errno_value, action, path);
+  } catch (const Error&) {
+    return std::current_exception();
+  }
+}
+
+}  // namespace sluice

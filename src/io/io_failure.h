@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// One home for the sentence that goes with an errno: which are the user's to mend, and how.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <string_view>
+
+namespace sluice {
+
+// "cannot <action> '<path>': <reason>; <remedy>" as InvalidInput or IoError, whichever the errno is.
+[[noreturn]] void throw_io_failure(int errno_value, std::string_view action, const std::string& path);
+std::exception_ptr io_failure(int errno_value, std::string_view action, const std::string& path);
+
+}  // namespace sluice

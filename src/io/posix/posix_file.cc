@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/posix/posix_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "io/io_failure.h"
+
+namespace sluice {
+namespace {
+
+constexpr const char* kLockName = "sluice.lock";
+
+int open_retrying(const std::string& path, int flags) {
+  int fd = -1;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+class PosixLock : public DirectoryLock {
+ public:
+  explicit PosixLock(UniqueFd fd) : fd_(std::move(fd)) {}
+
+ private:
+  UniqueFd fd_;
+};
+
+std::string lock_holder(int fd) {
+  std::array<char, 32> text{};
+  const ssize_t count = ::pread(fd, text.data(), text.size() - 1, 0);
+  if (count <= 0) return "another process";
+  return fmt::format("process {}", std::string(text.data(), static_cast<std::size_t>(count)));
+}
+
+}  // namespace
+
+UniqueFd::~UniqueFd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+int UniqueFd::release() { return std::exchange(fd_, -1); }
+
+std::uint64_t PosixFile::size_bytes() const {
+  struct stat info {};
+  if (::fstat(fd_.get(), &info) != 0) throw_io_failure(errno, "measure", path());
+  return static_cast<std::uint64_t>(info.st_size);
+}
+
+void PosixFile::preallocate(std::uint64_t size_bytes) {
+  int status = 0;
+  do {
+    status = ::fallocate(fd_.get(), 0, 0, static_cast<off_t>(size_bytes));
+  } while (status != 0 && errno == EINTR);
+  if (status == 0) return;
+  // Some network and memory file systems cannot allocate ahead; a full drive then shows at the write.
+  if (errno == EOPNOTSUPP) return truncate(size_bytes);
+  throw_io_failure(errno, fmt::format("set aside {} bytes for", size_bytes), path());
+}
+
+void PosixFile::truncate(std::uint64_t size_bytes) {
+  if (::ftruncate(fd_.get(), static_cast<off_t>(size_bytes)) != 0) throw_io_failure(errno, "resize", path());
+}
+
+std::unique_ptr<File> PosixFileSystem::open(const std::string& path, OpenMode mode, Caching caching) {
+  int flags = mode == OpenMode::kReadOnly ? O_RDONLY : O_RDWR;
+  if (mode == OpenMode::kCreate) flags |= O_CREAT;
+  if (caching == Caching::kDirect) flags |= O_DIRECT;
+  UniqueFd fd(open_retrying(path, flags));
+  if (!fd.valid()) throw_io_failure(errno, mode == OpenMode::kCreate ? "create" : "open", path);
+  return std::make_unique<PosixFile>(path, caching, std::move(fd));
+}
+
+bool PosixFileSystem::exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+void PosixFileSystem::require_directory(const std::string& path, OpenMode mode) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) throw_io_failure(errno, "use", path);
+  if (!S_ISDIR(info.st_mode)) throw_io_failure(ENOTDIR, "use", path);
+  if (::access(path.c_str(), mode == OpenMode::kReadOnly ? R_OK | X_OK : R_OK | W_OK | X_OK) != 0) {
+    throw_io_failure(errno, mode == OpenMode::kReadOnly ? "read" : "write in", path);
+  }
+}
+
+std::vector<std::string> PosixFileSystem::list(const std::string& directory) {
+  std::error_code status;
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, status)) {
+    names.push_back(entry.path().filename().string());
+  }
+  if (status) throw_io_failure(status.value(), "list", directory);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void PosixFileSystem::rename(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) throw_io_failure(errno, "put in place", to);
+}
+
+void PosixFileSystem::remove(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_io_failure(errno, "remove", path);
+}
+
+void PosixFileSystem::sync_directory(const std::string& directory) {
+  const UniqueFd fd(open_retrying(directory, O_RDONLY | O_DIRECTORY));
+  if (!fd.valid() || ::fsync(fd.get()) != 0) throw_io_failure(errno, "sync", directory);
+}
+
+std::uint64_t PosixFileSystem::free_bytes(const std::string& directory) {
+  struct statvfs info {};
+  if (::statvfs(directory.c_str(), &info) != 0) throw_io_failure(errno, "measure", directory);
+  return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+}
+
+std::unique_ptr<DirectoryLock> PosixFileSystem::lock(const std::string& directory) {
+  const std::string path = directory + "/" + kLockName;
+  UniqueFd fd(open_retrying(path, O_RDWR | O_CREAT));
+  if (!fd.valid()) throw_io_failure(errno, "lock", directory);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) throw_io_failure(errno, "lock", directory);
+    throw InvalidInput(fmt::format("'{}' is in use by {}: wait until it has ended, or name another directory",
+                                   directory, lock_holder(fd.get())));
+  }
+  const std::string pid = std::to_string(::getpid());
+  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) < 0) {
+    throw_io_failure(errno, "lock", directory);
+  }
+  return std::make_unique<PosixLock>(std::move(fd));
+}
+
+int posix_fd(const File& file) {
+  const auto* posix = dynamic_cast<const PosixFile*>(&file);
+  CHECK(posix != nullptr, "kernel engines are given kernel files");
+  return posix->fd();
+}
+
+}  // namespace sluice
