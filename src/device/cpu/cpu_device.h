@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU as a device. Its memory is an arena of exactly the size given, a stream is a thread.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "base/page_memory.h"
+#include "base/range_allocator.h"
+#include "device/device.h"
+
+namespace sluice {
+
+class CpuDevice : public Device {
+ public:
+  explicit CpuDevice(std::uint64_t arena_bytes);
+  ~CpuDevice() override;
+  CpuDevice(const CpuDevice&) = delete;
+  CpuDevice& operator=(const CpuDevice&) = delete;
+
+  std::string_view name() const override { return "cpu"; }
+  std::unique_ptr<Stream> make_stream(const std::string& name) override;
+  Buffer allocate(std::uint64_t size_bytes, std::string_view who) override;
+  Buffer allocate_pinned(std::uint64_t size_bytes) override;
+  std::uint64_t arena_bytes() const override { return arena_.size_bytes(); }
+  std::uint64_t free_bytes() const override;
+
+ private:
+  mutable std::mutex mutex_;
+  PageMemory arena_;
+  RangeAllocator ranges_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that runs work in order. After a failure it skips what follows: every later event carries that failure.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "device/device.h"
+
+namespace sluice {
+
+class CpuStream : public Stream {
+ public:
+  explicit CpuStream(const std::string& name);
+  ~CpuStream() override;
+  CpuStream(const CpuStream&) = delete;
+  CpuStream& operator=(const CpuStream&) = delete;
+
+  void copy(std::span<std::byte> to, std::span<const std::byte> from) override;
+  void run(std::function<void()> work) override;
+  Event record() override;
+  void wait(const Event& event) override;
+
+ private:
+  void push(std::function<void()> step);
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> steps_;
+  bool closing_ = false;
+  std::exception_ptr failure_;  // the thread's alone
+  std::thread thread_;
+};
+
+}  // namespace sluice
