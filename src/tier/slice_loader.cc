@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tier/slice_loader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace sluice {
+
+struct SliceLoader::Load {
+  SliceRef version;
+  std::span<std::byte> into;
+  std::promise<Event> arrival;
+  bool failed = false;  // the host->device lane's alone
+};
+
+// A window on its way: its slot is being read into, then copied from.
+struct SliceLoader::Window {
+  std::shared_ptr<Load> load;  // shared by the windows of one slice
+  StagingRing::Slot slot;
+  std::uint64_t offset;
+  std::span<std::byte> bytes;
+  Ticket ticket;
+  std::int64_t begin_ns;
+};
+
+SliceLoader::SliceLoader(SliceStore& store, StagingRing& ring, Device& device, LaneTrace* trace)
+    : store_(store),
+      ring_(ring),
+      trace_(trace),
+      copies_(device.make_stream("host->device")),
+      host_to_device_(1, "lane-h2d"),
+      nvme_to_host_(1, "lane-read") {}
+
+Arrival SliceLoader::load(const SliceRef& version, std::span<std::byte> into) {
+  CHECK(into.size() >= version->size_bytes(), "the device memory holds the slice");
+  auto load = std::make_shared<Load>();
+  load->version = version;
+  load->into = into.first(version->size_bytes());
+  Arrival arrival = load->arrival.get_future().share();
+  nvme_to_host_.run([this, load] { read(load); });
+  return arrival;
+}
+
+void SliceLoader::read(const std::shared_ptr<Load>& load) {
+  const std::uint64_t stored_bytes = load->version->stored_bytes();
+  for (std::uint64_t offset = 0; offset < stored_bytes; offset += ring_.slot_bytes()) {
+    StagingRing::Slot slot = ring_.acquire();
+    const std::span<std::byte> bytes = slot.bytes().first(std::min(ring_.slot_bytes(), stored_bytes - offset));
+    const std::int64_t begin_ns = trace_ != nullptr ? trace_->now_ns() : 0;
+    Ticket ticket = store_.read(*load->version, offset, bytes);
+    // std::function asks for copies; the window moves on alone.
+    auto window = std::make_shared<Window>(Window{load, std::move(slot), offset, bytes, std::move(ticket), begin_ns});
+    host_to_device_.run([this, window] { copy(*window); });
+  }
+}
+
+void SliceLoader::copy(Window& window) {
+  Load& load = *window.load;
+  const bool last = window.offset + window.bytes.size() == load.version->stored_bytes();
+  try {
+    window.ticket.wait();
+    if (trace_ != nullptr) {
+      trace_->add({Lane::kNvmeToHost, load.version->key(), window.offset, window.bytes.size(), window.begin_ns, 0});
+    }
+    if (load.failed) return;
+    store_.verify(*load.version, window.offset, window.bytes);
+    const std::span<std::byte> to = load.into.subspan(
+        window.offset, std::min<std::uint64_t>(window.bytes.size(), load.into.size() - window.offset));
+    const auto begin_ns = std::make_shared<std::int64_t>(0);  // shared by the two marks around the copy
+    if (trace_ != nullptr) copies_->run([this, begin_ns] { *begin_ns = trace_->now_ns(); });
+    copies_->copy(to, window.bytes.first(to.size()));
+    if (trace_ != nullptr) {
+      copies_->run([this, begin_ns, key = load.version->key(), offset = window.offset, size = to.size()] {
+        trace_->add({Lane::kHostToDevice, key, offset, size, *begin_ns, 0});
+      });
+    }
+    const Event copied = copies_->record();
+    window.slot.release_after(copied);
+    if (last) load.arrival.set_value(copied);
+  } catch (...) {  // carried to whoever waits for the arrival
+    if (!load.failed) load.arrival.set_exception(std::current_exception());
+    load.failed = true;
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings slices from the drives to the device, window by window through the staging ring, each lane in order and all
+// lanes at once (two slices A and B of two windows each, three slots):
+//
+//   nvme->host     read A0   read A1   read B0   read B1
+//   host->device             copy A0   copy A1   copy B0   copy B1
+//   compute                                      use A               use B
+//
+// Reads run ahead of copies by as many windows as there are slots. Every chunk is verified on the host before it is
+// copied: the device never sees damaged bytes.
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <span>
+
+#include "base/thread_pool.h"
+#include "device/device.h"
+#include "tier/lane_trace.h"
+#include "tier/slice_store.h"
+#include "tier/staging_ring.h"
+
+namespace sluice {
+
+// Ready once the last copy has been put on its stream; holds the event that it will pass, or what went wrong.
+using Arrival = std::shared_future<Event>;
+
+class SliceLoader {
+ public:
+  // `trace` may be null.
+  SliceLoader(SliceStore& store, StagingRing& ring, Device& device, LaneTrace* trace);
+
+  // Fills `into` (at least the slice's size) on the device; it stays valid until the arrival's event has passed.
+  Arrival load(const SliceRef& version, std::span<std::byte> into);
+
+ private:
+  struct Load;
+  struct Window;
+
+  void read(const std::shared_ptr<Load>& load);
+  void copy(Window& window);
+
+  SliceStore& store_;
+  StagingRing& ring_;
+  LaneTrace* trace_;
+  std::unique_ptr<Stream> copies_;
+  ThreadPool host_to_device_;  // declared before the lane that feeds it, so that it outlives it
+  ThreadPool nvme_to_host_;
+};
+
+}  // namespace sluice

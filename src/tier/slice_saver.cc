@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tier/slice_saver.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+// A write in flight and the memory it comes from.
+struct Writing {
+  StagingRing::Slot slot;
+  Ticket ticket;
+};
+
+}  // namespace
+
+struct SliceSaver::Save {
+  std::string key;
+  std::span<const std::byte> from;
+  Event after;
+  std::promise<void> device_free;
+  std::promise<void> staged;
+  std::optional<SliceWriter> writer;
+  // The host->nvme lane's alone.
+  std::deque<Writing> writing;
+  std::exception_ptr failure;
+};
+
+struct SliceSaver::Window {
+  std::shared_ptr<Save> save;  // shared by the windows of one slice
+  StagingRing::Slot slot;
+  std::uint64_t offset;
+  std::span<std::byte> bytes;  // as stored
+  Event copied;
+};
+
+SliceSaver::SliceSaver(SliceStore& store, StagingRing& ring, Device& device, LaneTrace* trace)
+    : store_(store),
+      ring_(ring),
+      trace_(trace),
+      copies_(device.make_stream("device->host")),
+      host_to_nvme_(1, "lane-write"),
+      device_to_host_(1, "lane-d2h") {}
+
+Departure SliceSaver::save(const std::string& key, std::span<const std::byte> from, const Event& after) {
+  auto save = std::make_shared<Save>();
+  save->key = key;
+  save->from = from;
+  save->after = after;
+  Departure departure{save->device_free.get_future().share(), save->staged.get_future().share()};
+  save->writer.emplace(store_.begin(key, from.size()));  // a full drive shows here, before anything moves
+  device_to_host_.run([this, save] { copy(save); });
+  return departure;
+}
+
+void SliceSaver::copy(const std::shared_ptr<Save>& save) {
+  const std::uint64_t stored_bytes = save->writer->stored_bytes();
+  copies_->wait(save->after);
+  Event copied;
+  for (std::uint64_t offset = 0; offset < stored_bytes; offset += ring_.slot_bytes()) {
+    StagingRing::Slot slot = ring_.acquire();
+    const std::span<std::byte> bytes = slot.bytes().first(std::min(ring_.slot_bytes(), stored_bytes - offset));
+    const std::span<const std::byte> from =
+        save->from.subspan(offset, std::min<std::uint64_t>(bytes.size(), save->from.size() - offset));
+    std::memset(bytes.data() + from.size(), 0, bytes.size() - from.size());
+    const std::int64_t begin_ns = trace_ != nullptr ? trace_->now_ns() : 0;
+    copies_->copy(bytes.first(from.size()), from);
+    if (trace_ != nullptr) {
+      copies_->run([this, begin_ns, key = save->key, offset, size = from.size()] {
+        trace_->add({Lane::kDeviceToHost, key, offset, size, begin_ns, 0});
+      });
+    }
+    copied = copies_->record();
+    slot.release_after(copied);
+    auto window = std::make_shared<Window>(Window{save, std::move(slot), offset, bytes, copied});
+    host_to_nvme_.run([this, window] { write(*window); });
+  }
+  try {
+    copied.wait();
+    save->device_free.set_value();
+  } catch (...) {  // carried to whoever waits for the memory
+    save->device_free.set_exception(std::current_exception());
+  }
+}
+
+void SliceSaver::write(Window& window) {
+  Save& save = *window.save;
+  const bool last = window.offset + window.bytes.size() == save.writer->stored_bytes();
+  // Half of the ring may be under way to the drives; the other half keeps the copies going.
+  const std::size_t max_writing = std::max<std::uint64_t>(1, ring_.num_slots() / 2);
+  try {
+    window.copied.wait();
+    if (!save.failure) {
+      const std::int64_t begin_ns = trace_ != nullptr ? trace_->now_ns() : 0;
+      Ticket ticket = save.writer->write(window.offset, window.bytes);
+      save.writing.push_back({std::move(window.slot), std::move(ticket)});
+      while (save.writing.size() >= max_writing || (last && !save.writing.empty())) {
+        save.writing.front().ticket.wait();
+        save.writing.pop_front();
+      }
+      if (trace_ != nullptr) {
+        trace_->add({Lane::kHostToNvme, save.key, window.offset, window.bytes.size(), begin_ns, 0});
+      }
+    }
+  } catch (...) {  // carried to whoever waits for the slice to be staged
+    if (!save.failure) save.failure = std::current_exception();
+  }
+  if (last) finish(save);
+}
+
+void SliceSaver::finish(Save& save) {
+  save.writing.clear();
+  try {
+    if (save.failure) std::rethrow_exception(save.failure);
+    save.writer->finish();
+    save.staged.set_value();
+  } catch (...) {  // likewise
+    save.staged.set_exception(std::current_exception());
+  }
+  save.writer.reset();
+}
+
+}  // namespace sluice

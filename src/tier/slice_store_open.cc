@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a store comes to be: made in empty directories, or recovered from what the last process left.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/page_memory.h"
+#include "base/random.h"
+#include "base/units.h"
+#include "tier/slice_store.h"
+#include "tier/store_files.h"
+
+namespace sluice {
+namespace {
+
+bool holds_journal(const StoreHome& home, const std::string& directory) {
+  return home.files.exists(directory + "/journal.a") || home.files.exists(directory + "/journal.b");
+}
+
+void require_distinct(const StoreHome& home) {
+  if (home.directories.empty()) throw InvalidInput("no directory was named for the store: use --cache DIR");
+  const std::set<std::string> distinct(home.directories.begin(), home.directories.end());
+  if (distinct.size() != home.directories.size())
+    throw InvalidInput("a directory is named twice: name each drive once");
+}
+
+}  // namespace
+
+std::string data_path(const std::string& directory) { return directory + "/slices.dat"; }
+
+JournalPlace journal_place(const StoreHome& home, const std::vector<std::string>& directories) {
+  return {home.files, home.engine, directories.front(), directories[directories.size() > 1 ? 1 : 0]};
+}
+
+DriveHeader read_header(const StoreHome& home, File& file) {
+  PageMemory block(kBlockBytes);
+  if (file.size_bytes() >= kBlockBytes) home.engine.submit(IoRequest::read(file, 0, block.bytes())).wait();
+  return parse_drive_header(block.bytes(), file.path());
+}
+
+void write_header(const StoreHome& home, File& file, const DriveHeader& header) {
+  PageMemory block(kBlockBytes);
+  const std::vector<std::byte> bytes = encode_drive_header(header);
+  std::copy(bytes.begin(), bytes.end(), block.bytes().begin());
+  home.engine.submit(IoRequest::write(file, 0, block.bytes())).wait();
+  home.engine.submit(IoRequest::sync(file)).wait();
+}
+
+SliceStore::SliceStore(const StoreHome& home, OpenDrives drives)
+    : header_(std::move(drives.header)),
+      locks_(std::move(drives.locks)),
+      space_(std::make_shared<StoreSpace>(home.files, std::move(drives.drives))),
+      wear_(std::make_unique<WearMeter>(std::vector<std::uint64_t>(space_->num_drives(), 0))),
+      journal_place_(journal_place(home, directories())) {
+  std::vector<File*> files;
+  for (std::uint32_t i = 0; i < space_->num_drives(); ++i) files.push_back(&space_->file(i));
+  stripes_ =
+      std::make_unique<StripeSet>(home.engine, std::move(files), StripePattern(header_.weights), header_.chunk_bytes);
+}
+
+bool SliceStore::holds_store(const StoreHome& home) {
+  return std::any_of(home.directories.begin(), home.directories.end(),
+                     [&](const std::string& directory) { return holds_journal(home, directory); });
+}
+
+std::unique_ptr<SliceStore> SliceStore::create(const StoreHome& home, const StoreShape& shape) {
+  require_distinct(home);
+  OpenDrives made;
+  made.header.store_id = random_identity();
+  made.header.chunk_bytes = shape.chunk_bytes;
+  made.header.weights = shape.weights;
+  if (made.header.weights.empty()) made.header.weights.assign(home.directories.size(), 1);
+  CHECK(made.header.weights.size() == home.directories.size(), "one weight a drive");
+
+  for (const std::string& directory : home.directories) {
+    home.files.require_directory(directory, OpenMode::kReadWrite);
+    made.locks.push_back(home.files.lock(directory));
+    if (holds_journal(home, directory)) {
+      throw InvalidInput(
+          fmt::format("'{}' holds a slice store already: open it, or name another directory", directory));
+    }
+    auto file = home.files.open(data_path(directory), OpenMode::kCreate, home.caching);
+    // Without a journal our own file is what an interrupted creation left; anything else is not ours to overwrite.
+    if (file->size_bytes() > 0) read_header(home, *file);
+    made.drives.push_back({directory, std::move(file)});
+  }
+  for (std::uint32_t i = 0; i < made.drives.size(); ++i) {
+    File& file = *made.drives[i].file;
+    made.header.drive_idx = i;
+    file.truncate(kDataStart);
+    write_header(home, file, made.header);
+    home.files.sync_directory(made.drives[i].directory);
+  }
+  made.header.drive_idx = 0;
+  std::unique_ptr<SliceStore> store(new SliceStore(home, std::move(made)));
+  // The journal comes last: a directory with one holds a whole store.
+  store->rewrite_journal(1);
+  return store;
+}
+
+OpenDrives open_drives(const StoreHome& home) {
+  require_distinct(home);
+  OpenDrives opened;
+  std::vector<std::pair<DriveHeader, StoreSpace::Drive>> found;
+  for (const std::string& directory : home.directories) {
+    home.files.require_directory(directory, OpenMode::kReadWrite);
+    if (!home.files.exists(data_path(directory))) {
+      throw InvalidInput(fmt::format("'{}' holds no slice store: name the directory that does", directory));
+    }
+    opened.locks.push_back(home.files.lock(directory));
+    auto file = home.files.open(data_path(directory), OpenMode::kReadWrite, home.caching);
+    DriveHeader header = read_header(home, *file);
+    found.emplace_back(std::move(header), StoreSpace::Drive{directory, std::move(file)});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& left, const auto& right) { return left.first.drive_idx < right.first.drive_idx; });
+  const DriveHeader& first = found.front().first;
+  for (std::uint32_t i = 0; i < found.size(); ++i) {
+    if (found[i].first.store_id != first.store_id) {
+      throw InvalidInput(fmt::format("'{}' and '{}' belong to two different stores: name the directories of one",
+                                     found.front().second.directory, found[i].second.directory));
+    }
+    if (found[i].first.drive_idx != i || first.weights.size() != found.size()) {
+      throw InvalidInput(fmt::format("the store in '{}' lies on {} drives, of which {} are named: name them all",
+                                     found.front().second.directory, first.weights.size(), found.size()));
+    }
+    opened.drives.push_back(std::move(found[i].second));
+  }
+  opened.header = first;
+  return opened;
+}
+
+std::unique_ptr<SliceStore> SliceStore::open(const StoreHome& home, StoreAccess access) {
+  std::unique_ptr<SliceStore> store(new SliceStore(home, open_drives(home)));
+  if (!holds_store(home)) {
+    throw InvalidInput(
+        fmt::format("the making of the store in '{}' was interrupted and it holds nothing: make it again",
+                    store->space_->directory(0)));
+  }
+  const JournalContents contents = read_journal(store->journal_place_);
+  if (contents.store_id != store->header_.store_id) {
+    throw FormatError(fmt::format("the journal in '{}' belongs to another store: restore the directory from a backup",
+                                  store->space_->directory(0)));
+  }
+  store->load(contents);
+  if (access == StoreAccess::kLookOnly) {
+    store->failure_ = "it was opened to be looked at";
+    return store;
+  }
+  for (const std::string& sentence : contents.damage) {
+    log_warning(fmt::format("{}; the other copy was whole and nothing is lost, but watch this drive", sentence));
+  }
+  for (const std::string& sentence : contents.unfinished) log_debug(sentence);
+  if (contents.damage.empty() && contents.unfinished.empty()) {
+    store->journal_ = Journal::open(store->journal_place_, contents);
+    store->journal_base_bytes_ = contents.base_bytes;
+  } else {
+    store->rewrite_journal(contents.epoch + 1);
+  }
+  return store;
+}
+
+void SliceStore::load(const JournalContents& contents) {
+  using Records = std::map<std::string, const SliceRecord*>;
+  struct Kept {
+    SnapshotInfo info;
+    Records records;
+  };
+  Records current;
+  std::map<std::string, Kept> kept;
+  std::vector<std::uint64_t> wear = contents.base.drive_bytes_written;
+  std::string note = contents.base.note;
+  for (const std::uint32_t idx : contents.base.current_idxs) {
+    current[contents.base.slices[idx].key] = &contents.base.slices[idx];
+  }
+  for (const SnapshotRecord& snapshot : contents.base.snapshots) {
+    Kept& entry = kept[snapshot.name];
+    entry.info = {snapshot.name, snapshot.sequence, snapshot.note};
+    for (const std::uint32_t idx : snapshot.slice_idxs) {
+      entry.records[contents.base.slices[idx].key] = &contents.base.slices[idx];
+    }
+  }
+  for (const auto& [sequence, record] : contents.commits) {
+    for (const SliceRecord& slice : record.put) current[slice.key] = &slice;
+    for (const std::string& key : record.removed) current.erase(key);
+    for (const std::string& name : record.pinned) kept[name] = {{name, sequence, record.note}, current};
+    for (const std::string& name : record.unpinned) kept.erase(name);
+    wear = record.drive_bytes_written;
+    note = record.note;
+  }
+
+  // Only what is still referred to takes its extents, each version once.
+  std::map<const SliceRecord*, SliceRef> loaded;
+  const auto load_all = [&](const Records& records) {
+    SliceMap slices;
+    for (const auto& [key, record] : records) {
+      SliceRef& version = loaded[record];
+      if (!version) version = load_slice(*record);
+      slices[key] = version;
+    }
+    return slices;
+  };
+  current_ = load_all(current);
+  for (auto& [name, entry] : kept) snapshots_[name] = {entry.info, load_all(entry.records)};
+  sequence_ = contents.sequence;
+  note_ = note;
+  wear.resize(space_->num_drives());
+  wear_ = std::make_unique<WearMeter>(wear);
+}
+
+SliceRef SliceStore::load_slice(const SliceRecord& record) {
+  std::vector<std::uint64_t> held(space_->num_drives(), 0);
+  for (const Extent& extent : record.extents) {
+    if (extent.drive_idx < held.size()) held[extent.drive_idx] += extent.size_bytes;
+  }
+  if (held != stripes_->shares(record.size_bytes) ||
+      record.chunk_sums.size() != div_ceil(record.size_bytes, chunk_bytes()) || record.size_bytes == 0) {
+    throw FormatError(
+        fmt::format("the journal of '{}' gives slice '{}' extents that do not hold its {}: the store "
+                    "cannot be read; restore its directories from a backup",
+                    space_->directory(0), record.key, format_bytes(record.size_bytes)));
+  }
+  return std::make_shared<const SliceVersion>(record, space_->take_exactly(record.extents));
+}
+
+}  // namespace sluice

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tier/staging_ring.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/units.h"
+
+namespace sluice {
+namespace {
+
+// 4 MiB keeps four requests in a drive's queue; eight of them cover two drives while others are copied from.
+constexpr std::uint64_t kGoodSlotBytes = 4 * kMiB;
+constexpr std::uint64_t kGoodNumSlots = 16;
+
+}  // namespace
+
+StagingRing::StagingRing(Device& device, IoEngine& engine, Budget& host, const Shape& shape)
+    : shape_(shape),
+      reservation_(host.reserve(shape.slot_bytes * shape.num_slots, "the staging ring")),
+      memory_(device.allocate_pinned(shape.slot_bytes * shape.num_slots)),
+      registration_(engine.register_memory(memory_.bytes())) {
+  for (std::uint64_t i = 0; i < shape.num_slots; ++i) {
+    idle_.push_back({memory_.bytes().subspan(i * shape.slot_bytes, shape.slot_bytes), {}});
+  }
+}
+
+StagingRing::~StagingRing() {
+  CHECK(idle_.size() == shape_.num_slots, "slots die before their ring");
+  for (const Idle& idle : idle_) {
+    try {
+      idle.last_use.wait();
+    } catch (const Error&) {
+      // Whoever started that copy has been told; here only its end matters.
+    }
+  }
+}
+
+StagingRing::Slot StagingRing::acquire() {
+  std::unique_lock lock(mutex_);
+  freed_.wait(lock, [this] { return !idle_.empty(); });
+  const Idle oldest = idle_.front();
+  idle_.pop_front();
+  lock.unlock();
+  Slot slot(*this, oldest.memory);
+  try {
+    oldest.last_use.wait();
+  } catch (const Error&) {
+    // A copy that failed is over too, and its owner has been told.
+  }
+  return slot;
+}
+
+StagingRing::Slot::Slot(Slot&& other) noexcept
+    : ring_(std::exchange(other.ring_, nullptr)), memory_(other.memory_), last_use_(std::move(other.last_use_)) {}
+
+StagingRing::Slot::~Slot() {
+  if (ring_ == nullptr) return;
+  {
+    const std::scoped_lock lock(ring_->mutex_);
+    ring_->idle_.push_back({memory_, last_use_});
+  }
+  ring_->freed_.notify_one();
+}
+
+StagingRing::Shape staging_shape(std::uint64_t host_budget_bytes, std::uint64_t chunk_bytes) {
+  const std::uint64_t slot_bytes = round_up(std::max(kGoodSlotBytes, chunk_bytes), chunk_bytes);
+  const std::uint64_t half = host_budget_bytes / 2;
+  if (half >= 2 * slot_bytes) return {slot_bytes, std::min(kGoodNumSlots, half / slot_bytes)};
+  if (host_budget_bytes >= 2 * chunk_bytes) return {chunk_bytes, host_budget_bytes / chunk_bytes};
+  throw OutOfBudget(fmt::format("the host budget of {} holds no two chunks of {} to stage through: raise it to {}",
+                                format_bytes(host_budget_bytes), format_bytes(chunk_bytes),
+                                format_bytes(2 * chunk_bytes)));
+}
+
+}  // namespace sluice
