@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/stream_bench.h"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "base/units.h"
+#include "bench/statistics.h"
+#include "bench/tier_rig.h"
+#include "tier/prefetcher.h"
+
+namespace sluice {
+namespace {
+
+// An eighth of the device: one in use, one just used, the others on their way.
+constexpr std::uint64_t kSlicesOnDevice = 8;
+
+class StreamBench {
+ public:
+  StreamBench(const StreamBenchOptions& options, const ProgressSink& progress)
+      : options_(options),
+        progress_(progress),
+        slice_bytes_(std::max(round_down(options.device_bytes / kSlicesOnDevice, kMiB), kMiB)),
+        rig_({.directories = options.directories,
+              .host_bytes = options.host_bytes,
+              .device_bytes = options.device_bytes,
+              .engine = options.engine}) {
+    for (std::uint64_t i = 0; i < std::max<std::uint64_t>(1, options.size_bytes / slice_bytes_); ++i) {
+      keys_.push_back(fmt::format("slice.{}", i));
+    }
+    total_bytes_ = keys_.size() * slice_bytes_;
+    work_bytes_ = total_bytes_ * static_cast<std::uint64_t>(1 + 2 * options.num_rounds);
+  }
+
+  StreamBenchResult run() {
+    StreamBenchResult result;
+    result.write_gb_per_s = fill();
+    std::vector<double> streamed;
+    std::vector<double> raw;
+    for (int round = 0; round < options_.num_rounds; ++round) {
+      for (int turn = 0; turn < 2; ++turn) {
+        if ((turn == 0) == (round % 2 == 0)) {
+          streamed.push_back(stream());
+        } else {
+          raw.push_back(read_raw());
+        }
+      }
+    }
+    result.engine = rig_.choice.engine->name();
+    result.gb_per_s = median(streamed);
+    result.raw_read_gb_per_s = median(raw);
+    result.size_bytes = total_bytes_;
+    result.num_slices = keys_.size();
+    result.peak_rss_bytes = peak_rss_bytes();
+    result.host_peak_bytes = rig_.host.peak_bytes();
+    result.device_peak_bytes = rig_.device_budget.peak_bytes();
+    return result;
+  }
+
+ private:
+  void step(std::uint64_t bytes) {
+    if (progress_.interrupted()) throw Cancelled("the benchmark was interrupted; its store was removed");
+    done_bytes_ += bytes;
+    progress_.report("bench stream", done_bytes_, work_bytes_);
+  }
+
+  double fill() {
+    rig_.store->reserve_space(total_bytes_);
+    expected_.resize(keys_.size());
+    const Stopwatch stopwatch(rig_.clock);
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      Lease lease = rig_.tier.create(keys_[i], slice_bytes_);
+      rig_.compute->run([bytes = lease.bytes(), i, this] {
+        Random(i + 1).fill(bytes);
+        expected_[i] = xxh3(bytes);
+      });
+      lease.use_on(*rig_.compute);
+      step(slice_bytes_);
+    }
+    rig_.tier.save_dirty();
+    rig_.store->commit("filled");
+    return gb_per_s(total_bytes_, stopwatch.seconds());
+  }
+
+  double stream() {
+    std::atomic<std::uint64_t> num_wrong{0};
+    const Stopwatch stopwatch(rig_.clock);
+    Prefetcher prefetcher(rig_.tier, keys_);
+    for (std::size_t i = 0; !prefetcher.done(); ++i) {
+      Lease lease = prefetcher.next();
+      lease.wait_on(*rig_.compute);
+      rig_.compute->run([bytes = lease.bytes(), expected = expected_[i], &num_wrong] {
+        if (xxh3(bytes) != expected) ++num_wrong;
+      });
+      lease.use_on(*rig_.compute);
+      step(slice_bytes_);
+    }
+    rig_.compute->synchronize();
+    const double rate = gb_per_s(total_bytes_, stopwatch.seconds());
+    if (num_wrong > 0) {
+      throw FormatError(
+          fmt::format("{} of {} slices arrived other than they were written", num_wrong.load(), keys_.size()));
+    }
+    return rate;
+  }
+
+  // The same bytes through the same pinned memory, as much in flight, but nothing verified, copied or used.
+  double read_raw() {
+    struct Reading {
+      StagingRing::Slot slot;
+      Ticket ticket;
+    };
+    std::deque<Reading> reading;
+    const Stopwatch stopwatch(rig_.clock);
+    for (const std::string& key : keys_) {
+      const SliceRef version = rig_.store->find(key);
+      for (std::uint64_t offset = 0; offset < version->stored_bytes(); offset += rig_.ring.slot_bytes()) {
+        if (reading.size() == rig_.ring.num_slots()) {
+          reading.front().ticket.wait();
+          reading.pop_front();
+        }
+        StagingRing::Slot slot = rig_.ring.acquire();
+        const auto bytes = slot.bytes().first(std::min(rig_.ring.slot_bytes(), version->stored_bytes() - offset));
+        Ticket ticket = rig_.store->read(*version, offset, bytes);
+        reading.push_back({std::move(slot), std::move(ticket)});
+      }
+      step(slice_bytes_);
+    }
+    for (Reading& last : reading) last.ticket.wait();
+    return gb_per_s(total_bytes_, stopwatch.seconds());
+  }
+
+  const StreamBenchOptions& options_;
+  const ProgressSink& progress_;
+  std::uint64_t slice_bytes_;
+  std::vector<std::string> keys_;
+  std::vector<std::uint64_t> expected_;
+  std::uint64_t total_bytes_ = 0;
+  std::uint64_t work_bytes_ = 0;
+  std::uint64_t done_bytes_ = 0;
+  TierRig rig_;
+};
+
+struct StoreRemover {
+  const std::vector<std::string>& directories;
+  ~StoreRemover() { remove_store_files(directories); }
+};
+
+}  // namespace
+
+StreamBenchResult run_stream_bench(const StreamBenchOptions& options, const ProgressSink& progress) {
+  std::optional<StreamBench> bench;
+  bench.emplace(options, progress);  // from here on the store in the directories is ours to remove
+  const StoreRemover remover{options.directories};
+  const StreamBenchResult result = bench->run();
+  bench.reset();
+  return result;
+}
+
+}  // namespace sluice

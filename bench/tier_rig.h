@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A store, a device and the lanes between them, as the benchmarks of this folder set them up.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "device/cpu/cpu_device.h"
+#include "io/choose_engine.h"
+#include "io/posix/posix_file.h"
+#include "tier/budget.h"
+#include "tier/device_tier.h"
+#include "tier/slice_store.h"
+#include "tier/staging_ring.h"
+
+namespace sluice {
+
+struct TierRigOptions {
+  std::vector<std::string> directories;
+  std::uint64_t host_bytes = 0;
+  std::uint64_t device_bytes = 0;
+  EngineWish engine = EngineWish::kAuto;
+  enum class Store { kNew, kFoundOrNew } store = Store::kNew;
+};
+
+class TierRig {
+ public:
+  explicit TierRig(const TierRigOptions& options);
+
+  EngineChoice choice;
+  PosixFileSystem files;
+  SteadyClock clock;
+  Budget host;
+  Budget device_budget;
+  CpuDevice device;
+  std::unique_ptr<SliceStore> store;
+  StagingRing ring;
+  DeviceTier tier;
+  std::unique_ptr<Stream> compute;
+};
+
+// Drives that differ are measured and given unequal shares; drives alike get equal ones.
+StoreShape measured_shape(const StoreHome& home, const Clock& clock);
+
+void remove_store_files(const std::vector<std::string>& directories);
+
+}  // namespace sluice
