@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/interrupt.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+
+#include "base/check.h"
+
+namespace sluice {
+namespace {
+
+// Signal handlers reach nothing but globals, and of those only lock-free ones.
+std::atomic<int> num_signals{0};
+std::atomic<bool> guarded{false};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void handle(int) {
+  const int errno_value = errno;
+  if (num_signals.fetch_add(1) > 0) {
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+  }
+  errno = errno_value;
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() {
+  CHECK(!guarded.exchange(true), "one guard at a time");
+  num_signals = 0;
+  struct sigaction action {};
+  action.sa_handler = handle;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  // Neither handler interrupts the other.
+  sigaddset(&action.sa_mask, SIGINT);
+  sigaddset(&action.sa_mask, SIGTERM);
+  ::sigaction(SIGINT, &action, &old_int_);
+  ::sigaction(SIGTERM, &action, &old_term_);
+}
+
+InterruptGuard::~InterruptGuard() {
+  ::sigaction(SIGINT, &old_int_, nullptr);
+  ::sigaction(SIGTERM, &old_term_, nullptr);
+  guarded = false;
+}
+
+bool InterruptGuard::requested() { return num_signals.load() > 0; }
+
+}  // namespace sluice

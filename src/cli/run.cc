@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run.h"
+
+#include <cstdio>
+#include <exception>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "cli/bench_verb.h"
+#include "cli/env_verb.h"
+#include "cli/store_verb.h"
+
+namespace sluice {
+
+int run_command_line(int argc, char** argv) {
+  CLI::App app{"Sluice fine-tunes and serves language models larger than the GPU.", "sluice"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "sluice 0.1.0");
+  app.add_flag_callback(
+      "--verbose", [] { set_log_level(LogLevel::kDebug); }, "Say more on standard error");
+  add_env_verb(app);
+  add_bench_verb(app);
+  add_store_verb(app);
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    if (const auto* failure = dynamic_cast<const CLI::RuntimeError*>(&error)) return failure->get_exit_code();
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const Cancelled& error) {
+    std::fprintf(stderr, "sluice: %s\n", error.what());
+    return 130;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "sluice: %s\n", error.what());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "sluice: %s\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace sluice
