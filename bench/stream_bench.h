@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast slices larger than host and device memory together stream through leases to the device, beside a raw read
-// of the same file in the same run. Every slice that arrives is compared with what was written.
+// of the same bytes in the same run. A first pass, which is not timed, compares on the device every byte that arrives
+// with what was written; the timed ones verify every chunk's checksum on the way, as all loads do.
 #pragma once
 
 #include <cstdint>

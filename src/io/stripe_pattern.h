@@ -24,6 +24,7 @@ class StripePattern {
   // How many of the first `num_chunks` chunks lie on a drive.
   std::uint64_t chunks_on_drive(std::uint32_t drive_idx, std::uint64_t num_chunks) const;
 
+  std::uint64_t round_chunks() const { return round_.size(); }  // after which it repeats
   const std::vector<std::uint32_t>& weights() const { return weights_; }
 
  private:

@@ -31,28 +31,33 @@ StripeSet::StripeSet(IoEngine& engine, std::vector<File*> files, StripePattern p
   for (File* file : files_) registrations_.push_back(engine_.register_file(*file));
 }
 
-std::vector<std::uint64_t> StripeSet::shares(std::uint64_t run_bytes) const {
+std::vector<std::uint64_t> StripeSet::shares(std::uint64_t run_bytes, std::uint64_t first_chunk) const {
   const std::uint64_t num_chunks = div_ceil(run_bytes, chunk_bytes_);
   std::vector<std::uint64_t> bytes(files_.size(), 0);
-  for (std::uint32_t i = 0; i < files_.size(); ++i) bytes[i] = pattern_.chunks_on_drive(i, num_chunks) * chunk_bytes_;
+  for (std::uint32_t i = 0; i < files_.size(); ++i) {
+    const std::uint64_t before = pattern_.chunks_on_drive(i, first_chunk);
+    bytes[i] = (pattern_.chunks_on_drive(i, first_chunk + num_chunks) - before) * chunk_bytes_;
+  }
   if (num_chunks > 0) {
     const std::uint64_t last_bytes = round_up(run_bytes - (num_chunks - 1) * chunk_bytes_, kIoAlignment);
-    bytes[pattern_.place(num_chunks - 1).drive_idx] -= chunk_bytes_ - last_bytes;
+    bytes[pattern_.place(first_chunk + num_chunks - 1).drive_idx] -= chunk_bytes_ - last_bytes;
   }
   return bytes;
 }
 
-Extent StripeSet::locate(std::span<const Extent> extents, std::uint64_t offset) const {
-  const StripePattern::Place place = pattern_.place(offset / chunk_bytes_);
-  return extent_at(extents, place.drive_idx, place.chunk_on_drive * chunk_bytes_ + offset % chunk_bytes_);
+Extent StripeSet::locate(const StripeRun& run, std::uint64_t offset) const {
+  const StripePattern::Place place = pattern_.place(run.first_chunk + offset / chunk_bytes_);
+  const std::uint64_t before = pattern_.chunks_on_drive(place.drive_idx, run.first_chunk);
+  return extent_at(run.extents, place.drive_idx,
+                   (place.chunk_on_drive - before) * chunk_bytes_ + offset % chunk_bytes_);
 }
 
-std::vector<IoRequest> StripeSet::requests(IoOp op, std::span<const Extent> extents, std::uint64_t offset,
+std::vector<IoRequest> StripeSet::requests(IoOp op, const StripeRun& run, std::uint64_t offset,
                                            std::span<std::byte> memory) const {
   CHECK(is_aligned(offset, chunk_bytes_) && is_aligned(memory.size(), kIoAlignment), "runs move by whole chunks");
   std::vector<IoRequest> made;
   while (!memory.empty()) {
-    const Extent extent = locate(extents, offset);
+    const Extent extent = locate(run, offset);
     const std::uint64_t left_in_chunk = chunk_bytes_ - offset % chunk_bytes_;
     const std::uint64_t size = std::min<std::uint64_t>({left_in_chunk, extent.size_bytes, memory.size()});
     IoRequest* const last = made.empty() ? nullptr : &made.back();
@@ -69,14 +74,14 @@ std::vector<IoRequest> StripeSet::requests(IoOp op, std::span<const Extent> exte
   return made;
 }
 
-Ticket StripeSet::read(std::span<const Extent> extents, std::uint64_t offset, std::span<std::byte> into) const {
-  return engine_.submit(requests(IoOp::kRead, extents, offset, into));
+Ticket StripeSet::read(const StripeRun& run, std::uint64_t offset, std::span<std::byte> into) const {
+  return engine_.submit(requests(IoOp::kRead, run, offset, into));
 }
 
-Ticket StripeSet::write(std::span<const Extent> extents, std::uint64_t offset, std::span<const std::byte> from) const {
+Ticket StripeSet::write(const StripeRun& run, std::uint64_t offset, std::span<const std::byte> from) const {
   // Only ever read from: see IoRequest::write.
   const std::span<std::byte> memory{const_cast<std::byte*>(from.data()), from.size()};
-  return engine_.submit(requests(IoOp::kWrite, extents, offset, memory));
+  return engine_.submit(requests(IoOp::kWrite, run, offset, memory));
 }
 
 Ticket StripeSet::sync() const {

@@ -22,22 +22,32 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
+// A run of bytes as it lies on the drives. It begins at any place of the pattern, so that small runs do not all begin on
+// the first drive.
+struct StripeRun {
+  StripeRun(std::span<const Extent> where, std::uint64_t pattern_chunk) : extents(where), first_chunk(pattern_chunk) {}
+  StripeRun(const std::vector<Extent>& where) : extents(where) {}  // NOLINT(google-explicit-constructor)
+
+  std::span<const Extent> extents;
+  std::uint64_t first_chunk = 0;  // the pattern's chunk where the run begins
+};
+
 class StripeSet {
  public:
   StripeSet(IoEngine& engine, std::vector<File*> files, StripePattern pattern, std::uint64_t chunk_bytes);
 
   // How many bytes of a run each drive holds; each a multiple of kIoAlignment.
-  std::vector<std::uint64_t> shares(std::uint64_t run_bytes) const;
+  std::vector<std::uint64_t> shares(std::uint64_t run_bytes, std::uint64_t first_chunk = 0) const;
 
   // Moves run bytes [offset, offset + memory.size()). The offset is a multiple of the chunk, the size of kIoAlignment;
   // extents cover the shares of the run.
-  Ticket read(std::span<const Extent> extents, std::uint64_t offset, std::span<std::byte> into) const;
-  Ticket write(std::span<const Extent> extents, std::uint64_t offset, std::span<const std::byte> from) const;
+  Ticket read(const StripeRun& run, std::uint64_t offset, std::span<std::byte> into) const;
+  Ticket write(const StripeRun& run, std::uint64_t offset, std::span<const std::byte> from) const;
   // Makes what was written to every drive survive a power cut.
   Ticket sync() const;
 
   // Where one byte of the run lies; for messages.
-  Extent locate(std::span<const Extent> extents, std::uint64_t offset) const;
+  Extent locate(const StripeRun& run, std::uint64_t offset) const;
 
   std::uint64_t chunk_bytes() const { return chunk_bytes_; }
   std::size_t num_drives() const { return files_.size(); }
@@ -45,7 +55,7 @@ class StripeSet {
   const StripePattern& pattern() const { return pattern_; }
 
  private:
-  std::vector<IoRequest> requests(IoOp op, std::span<const Extent> extents, std::uint64_t offset,
+  std::vector<IoRequest> requests(IoOp op, const StripeRun& run, std::uint64_t offset,
                                   std::span<std::byte> memory) const;
 
   IoEngine& engine_;

@@ -27,6 +27,16 @@ struct Lease::Resident {
     return arrived && last_use.passed();
   }
 
+  bool load_failed() const {
+    if (!arrival.valid() || arrival.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+    try {
+      arrival.get();
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  }
+
   // A load that failed is over too: its error went to whoever waited for the lease.
   static bool has_arrived(const Arrival& arrival) {
     try {
@@ -200,6 +210,8 @@ void DeviceTier::release(Lease::Resident& resident, Stream* used_on) {
   const std::scoped_lock lock(mutex_);
   if (used_on != nullptr) resident.last_use = used_on->record();
   --resident.num_leases;
+  // What never arrived is forgotten, so that the next lease tries again.
+  if (resident.num_leases == 0 && resident.load_failed()) drop(resident);
 }
 
 void DeviceTier::save_dirty() {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace sluice {
 
@@ -80,9 +81,20 @@ void SliceLoader::copy(Window& window) {
     window.slot.release_after(copied);
     if (last) load.arrival.set_value(copied);
   } catch (...) {  // carried to whoever waits for the arrival
-    if (!load.failed) load.arrival.set_exception(std::current_exception());
-    load.failed = true;
+    fail(load, std::current_exception());
   }
+}
+
+void SliceLoader::fail(Load& load, std::exception_ptr failure) {
+  if (load.failed) return;
+  load.failed = true;
+  // Whoever learns of the failure may reuse the memory: earlier windows must have reached it by then.
+  try {
+    copies_->synchronize();
+  } catch (const Error&) {
+    // The first failure is the one to tell.
+  }
+  load.arrival.set_exception(std::move(failure));
 }
 
 }  // namespace sluice

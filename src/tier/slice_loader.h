@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <future>
 #include <memory>
 #include <span>
@@ -40,6 +41,7 @@ class SliceLoader {
 
   void read(const std::shared_ptr<Load>& load);
   void copy(Window& window);
+  void fail(Load& load, std::exception_ptr failure);
 
   SliceStore& store_;
   StagingRing& ring_;

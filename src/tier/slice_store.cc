@@ -63,7 +63,7 @@ std::vector<SliceRef> SliceStore::kept() const {
 
 Ticket SliceStore::read(const SliceVersion& version, std::uint64_t offset, std::span<std::byte> into) const {
   CHECK(offset + into.size() <= version.stored_bytes(), "a read stays in its slice");
-  return stripes_->read(version.grant_.extents(), offset, into);
+  return stripes_->read(version.record_.run(), offset, into);
 }
 
 void SliceStore::verify(const SliceVersion& version, std::uint64_t offset, std::span<const std::byte> bytes) const {
@@ -73,7 +73,7 @@ void SliceStore::verify(const SliceVersion& version, std::uint64_t offset, std::
   for (std::uint64_t at = offset; at < end; at += chunk_bytes()) {
     const std::uint64_t size = std::min(chunk_bytes(), end - at);
     if (xxh3(bytes.subspan(at - offset, size)) == version.record_.chunk_sums[at / chunk_bytes()]) continue;
-    const Extent place = stripes_->locate(version.grant_.extents(), at);
+    const Extent place = stripes_->locate(version.record_.run(), at);
     throw FormatError(
         fmt::format("slice '{}' is damaged: {} at offset {} of '{}' are not what was written; the drive "
                     "lost them, so go back to a checkpoint that does not need them",

@@ -38,7 +38,8 @@ struct StoreHome {
   FileSystem& files;
   IoEngine& engine;
   Caching caching = Caching::kDirect;
-  std::vector<std::string> directories;  // one a drive
+  std::vector<std::string> directories;            // one a drive
+  std::uint64_t growth_bytes = 64 * 1024 * 1024;  // what a full data file grows by, at least
 };
 
 enum class StoreAccess {
@@ -192,6 +193,7 @@ class SliceStore {
   SliceMap staged_;  // null: to be removed
   std::map<std::string, Snapshot> snapshots_;
   std::uint64_t num_writers_ = 0;
+  std::uint64_t next_first_chunk_ = 0;
 };
 
 }  // namespace sluice

@@ -51,10 +51,28 @@ void write_header(const StoreHome& home, File& file, const DriveHeader& header) 
   home.engine.submit(IoRequest::sync(file)).wait();
 }
 
+namespace {
+
+// The file appears under its name only with a whole header in it.
+std::unique_ptr<File> create_data_file(const StoreHome& home, const std::string& directory, const DriveHeader& header) {
+  const std::string path = data_path(directory);
+  {
+    const auto file = home.files.open(path + ".new", OpenMode::kCreate, home.caching);
+    file->truncate(0);
+    file->truncate(kDataStart);
+    write_header(home, *file, header);
+  }
+  home.files.rename(path + ".new", path);
+  home.files.sync_directory(directory);
+  return home.files.open(path, OpenMode::kReadWrite, home.caching);
+}
+
+}  // namespace
+
 SliceStore::SliceStore(const StoreHome& home, OpenDrives drives)
     : header_(std::move(drives.header)),
       locks_(std::move(drives.locks)),
-      space_(std::make_shared<StoreSpace>(home.files, std::move(drives.drives))),
+      space_(std::make_shared<StoreSpace>(home.files, std::move(drives.drives), home.growth_bytes)),
       wear_(std::make_unique<WearMeter>(std::vector<std::uint64_t>(space_->num_drives(), 0))),
       journal_place_(journal_place(home, directories())) {
   std::vector<File*> files;
@@ -84,17 +102,15 @@ std::unique_ptr<SliceStore> SliceStore::create(const StoreHome& home, const Stor
       throw InvalidInput(
           fmt::format("'{}' holds a slice store already: open it, or name another directory", directory));
     }
-    auto file = home.files.open(data_path(directory), OpenMode::kCreate, home.caching);
     // Without a journal our own file is what an interrupted creation left; anything else is not ours to overwrite.
-    if (file->size_bytes() > 0) read_header(home, *file);
-    made.drives.push_back({directory, std::move(file)});
+    if (home.files.exists(data_path(directory))) {
+      const auto file = home.files.open(data_path(directory), OpenMode::kReadWrite, home.caching);
+      read_header(home, *file);
+    }
   }
-  for (std::uint32_t i = 0; i < made.drives.size(); ++i) {
-    File& file = *made.drives[i].file;
+  for (std::uint32_t i = 0; i < home.directories.size(); ++i) {
     made.header.drive_idx = i;
-    file.truncate(kDataStart);
-    write_header(home, file, made.header);
-    home.files.sync_directory(made.drives[i].directory);
+    made.drives.push_back({home.directories[i], create_data_file(home, home.directories[i], made.header)});
   }
   made.header.drive_idx = 0;
   std::unique_ptr<SliceStore> store(new SliceStore(home, std::move(made)));
@@ -218,8 +234,9 @@ SliceRef SliceStore::load_slice(const SliceRecord& record) {
   for (const Extent& extent : record.extents) {
     if (extent.drive_idx < held.size()) held[extent.drive_idx] += extent.size_bytes;
   }
-  if (held != stripes_->shares(record.size_bytes) ||
-      record.chunk_sums.size() != div_ceil(record.size_bytes, chunk_bytes()) || record.size_bytes == 0) {
+  const bool sane = record.size_bytes > 0 && record.first_chunk < stripes_->pattern().round_chunks() &&
+                    record.chunk_sums.size() == div_ceil(record.size_bytes, chunk_bytes());
+  if (!sane || held != stripes_->shares(record.size_bytes, record.first_chunk)) {
     throw FormatError(
         fmt::format("the journal of '{}' gives slice '{}' extents that do not hold its {}: the store "
                     "cannot be read; restore its directories from a backup",

@@ -48,12 +48,12 @@ Ticket SliceWriter::write(std::uint64_t offset, std::span<const std::byte> bytes
     const std::uint64_t size = std::min(chunk_bytes, end - at);
     const std::uint64_t chunk_idx = at / chunk_bytes;
     const std::uint64_t sum = xxh3(bytes.subspan(at - offset, size));
-    store_->wear_->add(stripes.pattern().place(chunk_idx).drive_idx, size);
+    store_->wear_->add(stripes.pattern().place(draft_->record.first_chunk + chunk_idx).drive_idx, size);
     const std::scoped_lock lock(draft_->mutex);
     draft_->record.chunk_sums[chunk_idx] = sum;
     draft_->chunk_written[chunk_idx] = true;
   }
-  Ticket ticket = stripes.write(draft_->grant.extents(), offset, bytes);
+  Ticket ticket = stripes.write(draft_->record.run(), offset, bytes);
   const std::scoped_lock lock(draft_->mutex);
   std::erase_if(draft_->tickets, [](const auto& state) { return state->settled() && !state->failure(); });
   if (ticket.state()) draft_->tickets.push_back(ticket.state());
@@ -67,7 +67,6 @@ void SliceWriter::finish() {
   }
   CHECK(std::all_of(draft_->chunk_written.begin(), draft_->chunk_written.end(), [](bool written) { return written; }),
         "a finished slice is written whole");
-  draft_->record.extents = draft_->grant.extents();
   store_->stage(std::make_shared<const SliceVersion>(std::move(draft_->record), std::move(draft_->grant)));
   draft_.reset();
   store_->close_writer();
@@ -76,11 +75,20 @@ void SliceWriter::finish() {
 SliceWriter SliceStore::begin(const std::string& key, std::uint64_t size_bytes) {
   CHECK(!key.empty(), "a slice has a key");
   CHECK(size_bytes > 0, "a slice has bytes");
-  auto draft = std::make_unique<SliceWriter::Draft>(space_->take(stripes_->shares(size_bytes)));
+  const std::uint64_t num_chunks = div_ceil(size_bytes, chunk_bytes());
+  std::uint64_t first_chunk = 0;
+  {
+    // Slices follow one another round the pattern: many small ones fill the drives as evenly as one large one does.
+    const std::scoped_lock lock(maps_mutex_);
+    first_chunk = next_first_chunk_;
+    next_first_chunk_ = (next_first_chunk_ + num_chunks) % stripes_->pattern().round_chunks();
+  }
+  auto draft = std::make_unique<SliceWriter::Draft>(space_->take(stripes_->shares(size_bytes, first_chunk)));
   draft->record.key = key;
   draft->record.size_bytes = size_bytes;
+  draft->record.first_chunk = first_chunk;
+  draft->record.extents = draft->grant.extents();
   draft->stored_bytes = round_up(size_bytes, kBlockBytes);
-  const std::uint64_t num_chunks = div_ceil(size_bytes, chunk_bytes());
   draft->record.chunk_sums.resize(num_chunks);
   draft->chunk_written.resize(num_chunks);
   const std::scoped_lock lock(maps_mutex_);

@@ -79,7 +79,8 @@ void find_orphans(const StoreHome& home, Repair repair, std::vector<StoreFinding
     for (const std::string& name : home.files.list(directory)) {
       if (known.contains(name)) continue;
       // Only what we ourselves leave behind is ours to remove.
-      const bool ours = name == "journal.a.new" || name == "journal.b.new" || name.starts_with(".sluice-");
+      const bool ours = name == "slices.dat.new" || name == "journal.a.new" || name == "journal.b.new" ||
+                        name.starts_with(".sluice-");
       const bool remove = ours && repair == Repair::kYes;
       if (remove) home.files.remove(directory + "/" + name);
       findings.push_back({Kind::kOrphan,

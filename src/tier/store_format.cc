@@ -41,6 +41,7 @@ std::uint64_t block_checksum(std::span<const std::byte> block) {
 void put_slice(ByteWriter& writer, const SliceRecord& slice) {
   writer.text(slice.key);
   writer.u64(slice.size_bytes);
+  writer.u64(slice.first_chunk);
   writer.u64(slice.extents.size());
   for (const Extent& extent : slice.extents) {
     writer.u32(extent.drive_idx);
@@ -55,6 +56,7 @@ SliceRecord get_slice(ByteReader& reader) {
   SliceRecord slice;
   slice.key = reader.text();
   slice.size_bytes = reader.u64();
+  slice.first_chunk = reader.u64();
   slice.extents.resize(reader.count(20));
   for (Extent& extent : slice.extents) {
     extent.drive_idx = reader.u32();
@@ -72,7 +74,7 @@ void put_slices(ByteWriter& writer, const std::vector<SliceRecord>& slices) {
 }
 
 std::vector<SliceRecord> get_slices(ByteReader& reader) {
-  std::vector<SliceRecord> slices(reader.count(32));
+  std::vector<SliceRecord> slices(reader.count(40));
   for (SliceRecord& slice : slices) slice = get_slice(reader);
   return slices;
 }

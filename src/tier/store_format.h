@@ -48,9 +48,11 @@ bool has_drive_magic(std::span<const std::byte> block);
 struct SliceRecord {
   std::string key;
   std::uint64_t size_bytes = 0;
+  std::uint64_t first_chunk = 0;  // of the stripe pattern
   std::vector<Extent> extents;
   std::vector<std::uint64_t> chunk_sums;  // XXH3 of each chunk as stored, padding included
 
+  StripeRun run() const { return {extents, first_chunk}; }
   bool operator==(const SliceRecord&) const = default;
 };
 

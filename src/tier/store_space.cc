@@ -15,9 +15,6 @@
 namespace sluice {
 namespace {
 
-// Files grow by an eighth, at least this much: few growths, little set aside in vain.
-constexpr std::uint64_t kMinGrowthBytes = 64 * kMiB;
-
 // Left free on the drive for whatever else lives there.
 constexpr std::uint64_t kDriveMarginBytes = 64 * kMiB;
 
@@ -30,7 +27,8 @@ ExtentGrant::~ExtentGrant() {
   if (space_) space_->give_back(extents_);
 }
 
-StoreSpace::StoreSpace(FileSystem& files, std::vector<Drive> drives) : files_(files), drives_(std::move(drives)) {
+StoreSpace::StoreSpace(FileSystem& files, std::vector<Drive> drives, std::uint64_t growth_bytes)
+    : files_(files), drives_(std::move(drives)), growth_bytes_(growth_bytes) {
   for (const Drive& drive : drives_) {
     const std::uint64_t size = drive.file->size_bytes();
     ranges_.emplace_back(size > kDataStart ? size - kDataStart : 0, kBlockBytes);
@@ -78,7 +76,7 @@ void StoreSpace::grow(std::uint32_t drive_idx, std::uint64_t more_bytes) {
                             drive.directory, format_bytes(more_bytes), format_bytes(on_drive),
                             format_bytes(std::min(on_drive, kDriveMarginBytes)), format_bytes(more_bytes - available)));
   }
-  const std::uint64_t wish = std::max(kMinGrowthBytes, ranges.size() / 8);
+  const std::uint64_t wish = std::max(growth_bytes_, ranges.size() / 8);
   const std::uint64_t growth = round_up(std::max(more_bytes, std::min(wish, available)), kBlockBytes);
   drive.file->preallocate(kDataStart + ranges.size() + growth);
   ranges.grow(ranges.size() + growth);

@@ -42,7 +42,8 @@ class StoreSpace : public std::enable_shared_from_this<StoreSpace> {
     std::unique_ptr<File> file;
   };
 
-  StoreSpace(FileSystem& files, std::vector<Drive> drives);
+  // Files grow by an eighth, at least by `growth_bytes`: few growths, little set aside in vain.
+  StoreSpace(FileSystem& files, std::vector<Drive> drives, std::uint64_t growth_bytes);
 
   // One share a drive, multiples of kBlockBytes. Throws IoError (ENOSPC) naming the drive, what is needed and what is
   // free; then nothing was taken.
@@ -71,6 +72,7 @@ class StoreSpace : public std::enable_shared_from_this<StoreSpace> {
 
   FileSystem& files_;
   std::vector<Drive> drives_;
+  std::uint64_t growth_bytes_;
   mutable std::mutex mutex_;
   std::vector<RangeAllocator> ranges_;  // of [kDataStart, file size), counted from kDataStart
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cpu/cpu_stream.h"
 
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
 #include "base/thread_pool.h"
+#include "device/cpu/streaming_copy.h"
 
 namespace sluice {
 namespace {
@@ -57,7 +57,7 @@ CpuStream::~CpuStream() {
 
 void CpuStream::copy(std::span<std::byte> to, std::span<const std::byte> from) {
   CHECK(to.size() == from.size(), "a copy has two ends of one size");
-  run([to, from] { std::memcpy(to.data(), from.data(), to.size()); });
+  run([to, from] { streaming_copy(to, from); });
 }
 
 void CpuStream::run(std::function<void()> work) {

@@ -30,6 +30,17 @@ int fault_errno(Fault fault) {
   }
 }
 
+// Makes what a sector holds now durable, as far as the durable file reaches.
+void keep_sector(FakeDisk::Inode& inode, std::uint64_t sector) {
+  const std::uint64_t begin = sector * FakeDisk::kSectorBytes;
+  const std::uint64_t end =
+      std::min<std::uint64_t>({begin + FakeDisk::kSectorBytes, inode.current.size(), inode.durable.size()});
+  if (begin >= end) return;
+  std::copy(inode.current.begin() + static_cast<std::ptrdiff_t>(begin),
+            inode.current.begin() + static_cast<std::ptrdiff_t>(end),
+            inode.durable.begin() + static_cast<std::ptrdiff_t>(begin));
+}
+
 }  // namespace
 
 class FakeLock : public DirectoryLock {
@@ -189,7 +200,8 @@ std::int64_t FakeDisk::transfer(Inode& inode, const IoRequest& request, Fault fa
   switch (request.op) {
     case IoOp::kSync:
       require_power();
-      inode.durable = inode.current;
+      inode.durable.resize(inode.current.size());
+      for (const std::uint64_t sector : inode.unsynced_sectors) keep_sector(inode, sector);
       inode.unsynced_sectors.clear();
       return 0;
     case IoOp::kRead: {
@@ -225,13 +237,7 @@ void FakeDisk::lose_unsynced(Inode& inode, Random& random) {
   } else if (kind >= 2) {
     if (inode.current.size() > inode.durable.size() && random.one_in(2)) inode.durable.resize(inode.current.size());
     for (const std::uint64_t sector : inode.unsynced_sectors) {
-      const std::uint64_t begin = sector * kSectorBytes;
-      const std::uint64_t end =
-          std::min<std::uint64_t>({begin + kSectorBytes, inode.current.size(), inode.durable.size()});
-      if (begin >= end || random.one_in(2)) continue;
-      std::copy(inode.current.begin() + static_cast<std::ptrdiff_t>(begin),
-                inode.current.begin() + static_cast<std::ptrdiff_t>(end),
-                inode.durable.begin() + static_cast<std::ptrdiff_t>(begin));
+      if (random.one_in(2)) keep_sector(inode, sector);
     }
   }
   inode.current = inode.durable;

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// A store that loses power at every operation it makes, and a process that is killed while it commits: each time the
+// last commit must be there, byte for byte, and nothing else may be taken.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/units.h"
+#include "io/choose_engine.h"
+#include "io/posix/posix_file.h"
+#include "tier/fake_store.h"
+#include "tier/store_check.h"
+
+namespace sluice {
+namespace {
+
+// What a store should hold, kept beside it.
+struct Model {
+  std::map<std::string, TestSlice> slices;
+  std::map<std::string, std::map<std::string, TestSlice>> snapshots;
+};
+
+void expect_holds(const SliceStore& store, const Model& model) {
+  ASSERT_EQ(store.committed().size(), model.slices.size());
+  for (const auto& [key, slice] : model.slices) {
+    const SliceRef version = store.find(key);
+    ASSERT_NE(version, nullptr) << key;
+    ASSERT_EQ(get(store, *version), slice.bytes()) << key;
+  }
+  ASSERT_EQ(store.snapshots().size(), model.snapshots.size());
+  for (const auto& [name, slices] : model.snapshots) {
+    for (const auto& [key, slice] : slices) {
+      const SliceRef version = store.find_in_snapshot(name, key);
+      ASSERT_NE(version, nullptr) << name << " " << key;
+      ASSERT_EQ(get(store, *version), slice.bytes()) << name << " " << key;
+    }
+  }
+  ASSERT_EQ(store.taken_bytes(), listed_bytes(store)) << "nothing is leaked";
+}
+
+// A life of commits, removals, snapshots and collections that follows from a seed. It knows two models: what has been
+// committed for certain, and what the operation under way would make of it.
+class Life {
+ public:
+  explicit Life(std::uint64_t seed) : random_(seed) {}
+
+  void step(SliceStore& store) {
+    attempted_ = certain_;
+    switch (random_.below(8)) {
+      case 0: {
+        const std::string name = "snapshot" + std::to_string(random_.below(2));
+        if (certain_.snapshots.contains(name)) {
+          attempted_.snapshots.erase(name);
+          store.unpin(name);
+        } else {
+          attempted_.snapshots[name] = certain_.slices;
+          store.pin(name);
+        }
+        break;
+      }
+      case 1:
+        store.collect();
+        break;
+      default:
+        commit(store);
+    }
+    certain_ = attempted_;
+  }
+
+  void verify_recovered(const SliceStore& store, std::uint64_t certain_sequence) {
+    ASSERT_GE(store.sequence(), certain_sequence) << "a commit that returned is kept";
+    ASSERT_LE(store.sequence(), certain_sequence + 1);
+    if (store.sequence() == certain_sequence + 1) certain_ = attempted_;
+    expect_holds(store, certain_);
+  }
+
+ private:
+  void commit(SliceStore& store) {
+    const std::uint64_t num_changes = 1 + random_.below(3);
+    for (std::uint64_t i = 0; i < num_changes; ++i) {
+      const std::string key = "slice" + std::to_string(random_.below(4));
+      if (random_.one_in(6)) {
+        attempted_.slices.erase(key);
+        store.remove(key);
+      } else {
+        const TestSlice slice{random_.next(), 1 + random_.below(40000)};
+        attempted_.slices[key] = slice;
+        put(store, key, slice);
+      }
+    }
+    store.commit("step");
+  }
+
+  Random random_;
+  Model certain_;
+  Model attempted_;
+};
+
+constexpr int kSteps = 14;
+
+// Runs a life until the power goes at operation `cut_at`. Returns how many operations it has in all if it never goes.
+std::uint64_t live_once(std::uint64_t cut_at, std::uint64_t reboot_seed, std::size_t num_drives) {
+  FakeStore fake(num_drives);
+  Life life(7);
+  std::uint64_t certain_sequence = 0;
+  auto store = SliceStore::create(fake.home(), FakeStore::shape(num_drives));
+  const std::uint64_t first = fake.disk.num_operations();
+  fake.disk.set_hook([&](const FakeOperation& operation) {
+    return operation.idx == first + cut_at ? Fault::kPowerCut : Fault::kNone;
+  });
+  try {
+    for (int i = 0; i < kSteps; ++i) {
+      life.step(*store);
+      certain_sequence = store->sequence();
+    }
+    return fake.disk.num_operations() - first;
+  } catch (const PowerCut&) {
+    store.reset();
+  }
+  fake.disk.set_hook(nullptr);
+  fake.disk.reboot(reboot_seed);
+  store = SliceStore::open(fake.home());
+  life.verify_recovered(*store, certain_sequence);
+  if (testing::Test::HasFatalFailure()) return 0;
+  // It goes on from there, and ends without a trace of the crash.
+  certain_sequence = store->sequence();
+  life.step(*store);
+  store.reset();
+  EXPECT_TRUE(check_store(fake.home(), Repair::kYes, {}).whole());
+  EXPECT_TRUE(check_store(fake.home(), Repair::kNo, {}).findings.empty());
+  store = SliceStore::open(fake.home());
+  life.verify_recovered(*store, store->sequence());
+  return 0;
+}
+
+TEST(SliceStoreCrash, PowerCutAtEveryOperationLeavesExactlyTheLastCommit) {
+  std::uint64_t num_cuts = 0;
+  for (const std::size_t num_drives : {1U, 2U}) {
+    const std::uint64_t num_operations = live_once(~0ULL, 0, num_drives);
+    ASSERT_GT(num_operations, 100U);
+    for (std::uint64_t cut_at = 0; cut_at < num_operations; ++cut_at) {
+      for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        live_once(cut_at, cut_at * 100 + seed, num_drives);
+        ASSERT_FALSE(HasFatalFailure()) << num_drives << " drives, cut at " << cut_at << ", seed " << seed;
+        ++num_cuts;
+      }
+    }
+  }
+  RecordProperty("cuts", static_cast<int>(num_cuts));
+  EXPECT_GE(num_cuts, 1000U);
+}
+
+TEST(SliceStoreCrash, PowerCutsInALongLifeAndDuringRecoveryLoseNothing) {
+  FakeStore fake(2);
+  Life life(99);
+  Random random(3);
+  auto store = SliceStore::create(fake.home(), FakeStore::shape(2));
+  std::uint64_t certain_sequence = store->sequence();
+  for (int cut = 0; cut < 400; ++cut) {
+    const std::uint64_t cut_at = fake.disk.num_operations() + random.below(60);
+    fake.disk.set_hook([cut_at](const FakeOperation& operation) {
+      return operation.idx == cut_at ? Fault::kPowerCut : Fault::kNone;
+    });
+    try {
+      if (!store) {
+        store = SliceStore::open(fake.home());
+        life.verify_recovered(*store, certain_sequence);
+        ASSERT_FALSE(HasFatalFailure()) << "cut " << cut;
+        certain_sequence = store->sequence();
+      }
+      while (true) {
+        life.step(*store);
+        certain_sequence = store->sequence();
+      }
+    } catch (const PowerCut&) {
+      store.reset();
+    }
+    fake.disk.set_hook(nullptr);
+    fake.disk.reboot(random.next());
+  }
+}
+
+TEST(SliceStoreCrash, PowerCutWhileAStoreIsMadeLeavesAPlaceToMakeIt) {
+  for (std::uint64_t cut_at = 0; cut_at < 40; ++cut_at) {
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      FakeStore fake(2);
+      fake.disk.set_hook([cut_at](const FakeOperation& operation) {
+        return operation.idx == cut_at ? Fault::kPowerCut : Fault::kNone;
+      });
+      try {
+        SliceStore::create(fake.home(), FakeStore::shape(2));
+        continue;
+      } catch (const PowerCut&) {
+        fake.disk.set_hook(nullptr);
+        fake.disk.reboot(seed);
+      }
+      const auto store = SliceStore::holds_store(fake.home()) ? SliceStore::open(fake.home())
+                                                              : SliceStore::create(fake.home(), FakeStore::shape(2));
+      EXPECT_TRUE(store->committed().empty()) << cut_at << " " << seed;
+    }
+  }
+}
+
+TEST(SliceStoreCrash, ATornCommitRecordIsIgnored) {
+  FakeStore fake;
+  auto store = SliceStore::create(fake.home(), FakeStore::shape(1));
+  put(*store, "a", {1, 30000});
+  store->commit("1");
+  put(*store, "a", {2, 30000});
+  // Both copies lose their last sector, and the machine dies before anybody knows.
+  fake.disk.set_hook([](const FakeOperation& operation) {
+    return operation.op == FakeOp::kWrite && operation.path.find("journal") != std::string::npos ? Fault::kTornWrite
+                                                                                                 : Fault::kNone;
+  });
+  store->commit("2");
+  store.reset();
+  fake.disk.set_hook(nullptr);
+  store = SliceStore::open(fake.home());
+  EXPECT_EQ(store->last_note(), "1");
+  EXPECT_TRUE(holds(*store, "a", {1, 30000}));
+  EXPECT_EQ(store->taken_bytes(), listed_bytes(*store));
+}
+
+// A real process on real files. Step n writes slices n and n + 1 (of kKilledKeys, in turn), so that what every slice
+// must hold follows from the last step.
+constexpr std::uint64_t kKilledKeys = 5;
+constexpr std::uint64_t kKilledBytes = 300000;
+
+std::string killed_key(std::uint64_t idx) { return "slice" + std::to_string(idx % kKilledKeys); }
+
+[[noreturn]] void commit_until_killed(const std::string& directory, int report_fd) {
+  try {
+    PosixFileSystem files;
+    const EngineChoice choice = choose_engine({directory});
+    const auto store = SliceStore::open({files, *choice.engine, choice.caching, {directory}, kMiB});
+    std::uint64_t step = store->last_note().empty() ? 0 : std::stoull(store->last_note());
+    while (true) {
+      ++step;
+      put(*store, killed_key(step), {step, kKilledBytes});
+      put(*store, killed_key(step + 1), {step, kKilledBytes});
+      store->commit(std::to_string(step));
+      if (::write(report_fd, &step, sizeof(step)) != sizeof(step)) break;
+    }
+  } catch (const Error&) {
+    _exit(3);
+  }
+  _exit(4);
+}
+
+void expect_step(const SliceStore& store, std::uint64_t last_step) {
+  for (std::uint64_t idx = 0; idx < kKilledKeys; ++idx) {
+    std::optional<std::uint64_t> writer;
+    for (std::uint64_t step = last_step; step > 0 && !writer; --step) {
+      if (step % kKilledKeys == idx || (step + 1) % kKilledKeys == idx) writer = step;
+    }
+    if (writer) {
+      ASSERT_TRUE(holds(store, killed_key(idx), {*writer, kKilledBytes})) << "slice " << idx << " of step " << last_step;
+    } else {
+      ASSERT_EQ(store.find(killed_key(idx)), nullptr);
+    }
+  }
+}
+
+TEST(SliceStoreCrash, AProcessKilledAtRandomMomentsNeverLosesACommit) {
+  const std::string directory = testing::TempDir() + "/sluice_killed";
+  std::filesystem::remove_all(directory);
+  std::filesystem::create_directories(directory);
+  {
+    PosixFileSystem files;
+    const EngineChoice choice = choose_engine({directory});
+    SliceStore::create({files, *choice.engine, choice.caching, {directory}, kMiB}, {{}, 64 * kKiB});
+  }
+  Random random(11);
+  std::uint64_t certain_step = 0;
+  std::uint64_t num_commits = 0;
+  for (int kill = 0; kill < 300; ++kill) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::close(ends[0]);
+      commit_until_killed(directory, ends[1]);
+    }
+    ::close(ends[1]);
+    // Somewhere in opening or in the first commits: the moment is the kernel's to choose, the spread ours.
+    ::usleep(static_cast<useconds_t>(random.below(20000)));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the child ended by itself: " << WEXITSTATUS(status);
+    std::uint64_t step = 0;
+    while (::read(ends[0], &step, sizeof(step)) == sizeof(step)) {
+      certain_step = step;
+      ++num_commits;
+    }
+    ::close(ends[0]);
+
+    PosixFileSystem files;
+    const EngineChoice choice = choose_engine({directory});
+    const auto store = SliceStore::open({files, *choice.engine, choice.caching, {directory}, kMiB});
+    const std::uint64_t found_step = store->last_note().empty() ? 0 : std::stoull(store->last_note());
+    ASSERT_GE(found_step, certain_step);
+    ASSERT_LE(found_step, certain_step + 1);
+    expect_step(*store, found_step);
+    ASSERT_FALSE(HasFatalFailure()) << "kill " << kill;
+    ASSERT_EQ(store->taken_bytes(), listed_bytes(*store));
+    certain_step = found_step;
+  }
+  EXPECT_GT(num_commits, 50U) << "the kills came too early to mean anything";
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace sluice
