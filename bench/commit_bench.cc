@@ -56,13 +56,14 @@ CommitBenchResult run_commit_bench(const CommitBenchOptions& options, const Prog
         lease.use_on(*rig.compute);
         lease.mark_dirty();
         done_bytes += slice_bytes;
-        progress.report(fmt::format("step {}", step), done_bytes, total_bytes);
+        progress.report("commit", done_bytes, total_bytes);
       }
       rig.tier.save_dirty();
       const Stopwatch commit(rig.clock);
       rig.store->commit(std::to_string(step));
       commit_seconds.push_back(commit.seconds());
       result.last_step = step;
+      options.on_commit(step);
     }
     result.gb_per_s = gb_per_s(done_bytes, whole.seconds());
     if (!commit_seconds.empty()) result.commit_s = median(commit_seconds);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct CommitBenchOptions {
   std::uint64_t host_bytes = 0;
   std::uint64_t device_bytes = 0;
   EngineWish engine = EngineWish::kAuto;
+  std::function<void(std::uint64_t step)> on_commit = [](std::uint64_t) {};   // called once the step is durable
   enum class Afterwards { kRemove, kKeep } afterwards = Afterwards::kRemove;  // kKeep: goes on with a store it finds
 };
 

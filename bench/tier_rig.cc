@@ -46,8 +46,8 @@ TierRig::TierRig(const TierRigOptions& options)
 
 void remove_store_files(const std::vector<std::string>& directories) {
   for (const std::string& directory : directories) {
-    for (const char* name :
-         {"/slices.dat", "/slices.dat.new", "/journal.a", "/journal.b", "/journal.a.new", "/journal.b.new", "/sluice.lock"}) {
+    for (const char* name : {"/slices.dat", "/slices.dat.new", "/journal.a", "/journal.b", "/journal.a.new",
+                             "/journal.b.new", "/sluice.lock"}) {
       ::unlink((directory + name).c_str());
     }
   }

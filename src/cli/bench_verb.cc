@@ -124,9 +124,19 @@ void bench_commit(const BenchArguments& arguments) {
        .host_bytes = parse_bytes(arguments.host),
        .device_bytes = parse_bytes(arguments.device),
        .engine = parse_engine_wish(arguments.io),
+       .on_commit =
+           [json = arguments.json](std::uint64_t step) {
+             if (!json) return;
+             fmt::print("{{\"committed_step\":{}}}\n", step);
+             std::fflush(stdout);
+           },
        .afterwards = arguments.keep ? CommitBenchOptions::Afterwards::kKeep : CommitBenchOptions::Afterwards::kRemove},
       display.sink());
   display.finish();
+  if (InterruptGuard::requested()) {
+    throw Cancelled(fmt::format("interrupted after step {}, which is committed{}", result.last_step,
+                                arguments.keep ? "; run the same command to go on" : "; the store was removed"));
+  }
   if (arguments.json) {
     const nlohmann::ordered_json json{
         {"engine", result.engine},       {"first_step", result.first_step},
@@ -176,7 +186,8 @@ void add_bench_verb(CLI::App& app) {
       ->check(rounds);
   stream->callback([arguments] { bench_stream(*arguments); });
 
-  CLI::App* const commit = add_bench(*bench, arguments, "commit", "Save and commit new versions of slices");
+  CLI::App* const commit =
+      add_bench(*bench, arguments, "commit", "Save and commit new versions of slices (--json: a line a commit)");
   add_budgets(*commit, arguments);
   commit->add_option("--steps", arguments->steps, "Commits")->capture_default_str();
   commit->add_flag("--keep", arguments->keep, "Leave the store there, and go on with one that is");

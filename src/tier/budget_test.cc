@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tier/budget.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <thread>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "base/units.h"

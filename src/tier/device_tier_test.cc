@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tier/device_tier.h"
 
+#include <future>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <future>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::uint64_t kSliceBytes = 100000;  // 13 chunks, the last of them short
+constexpr std::uint64_t kSliceBytes = 100000;     // 13 chunks, the last of them short
 constexpr std::uint64_t kRoomBytes = 100 * kKiB;  // what one takes on the device
 
 // Room for three slices on the device, four slots of two chunks in the ring.
@@ -246,7 +246,8 @@ TEST_F(DeviceTierTest, ReadsRunAheadOfCopiesByTheSlotsAndEachLaneKeepsItsOrder) 
   }
   std::vector<std::pair<std::string, std::uint64_t>> expected;
   for (const std::uint64_t slice_idx : {0, 1}) {
-    for (std::uint64_t offset = 0; offset < kSliceBytes; offset += 16 * kKiB) expected.emplace_back(key(slice_idx), offset);
+    for (std::uint64_t offset = 0; offset < kSliceBytes; offset += 16 * kKiB)
+      expected.emplace_back(key(slice_idx), offset);
   }
   EXPECT_EQ(order[Lane::kNvmeToHost], expected);
   EXPECT_EQ(order[Lane::kHostToDevice], expected);

@@ -42,7 +42,8 @@ void put(SliceStore& store, const std::string& key, const TestSlice& slice) {
   // In two parts, as lanes do.
   const std::uint64_t half = std::min(round_up(slice.size_bytes / 2, store.chunk_bytes()), writer.stored_bytes());
   if (half > 0) writer.write(0, memory.bytes().first(half)).wait();
-  if (half < writer.stored_bytes()) writer.write(half, memory.bytes().subspan(half, writer.stored_bytes() - half)).wait();
+  if (half < writer.stored_bytes())
+    writer.write(half, memory.bytes().subspan(half, writer.stored_bytes() - half)).wait();
   writer.finish();
 }
 

@@ -38,7 +38,7 @@ struct StoreHome {
   FileSystem& files;
   IoEngine& engine;
   Caching caching = Caching::kDirect;
-  std::vector<std::string> directories;            // one a drive
+  std::vector<std::string> directories;           // one a drive
   std::uint64_t growth_bytes = 64 * 1024 * 1024;  // what a full data file grows by, at least
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A store that loses power at every operation it makes, and a process that is killed while it commits: each time the
 // last commit must be there, byte for byte, and nothing else may be taken.
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +8,8 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+
+#include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -165,9 +166,8 @@ TEST(SliceStoreCrash, PowerCutsInALongLifeAndDuringRecoveryLoseNothing) {
   std::uint64_t certain_sequence = store->sequence();
   for (int cut = 0; cut < 400; ++cut) {
     const std::uint64_t cut_at = fake.disk.num_operations() + random.below(60);
-    fake.disk.set_hook([cut_at](const FakeOperation& operation) {
-      return operation.idx == cut_at ? Fault::kPowerCut : Fault::kNone;
-    });
+    fake.disk.set_hook(
+        [cut_at](const FakeOperation& operation) { return operation.idx == cut_at ? Fault::kPowerCut : Fault::kNone; });
     try {
       if (!store) {
         store = SliceStore::open(fake.home());
@@ -261,7 +261,8 @@ void expect_step(const SliceStore& store, std::uint64_t last_step) {
       if (step % kKilledKeys == idx || (step + 1) % kKilledKeys == idx) writer = step;
     }
     if (writer) {
-      ASSERT_TRUE(holds(store, killed_key(idx), {*writer, kKilledBytes})) << "slice " << idx << " of step " << last_step;
+      ASSERT_TRUE(holds(store, killed_key(idx), {*writer, kKilledBytes}))
+          << "slice " << idx << " of step " << last_step;
     } else {
       ASSERT_EQ(store.find(killed_key(idx)), nullptr);
     }

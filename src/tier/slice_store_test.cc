@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tier/slice_store.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <filesystem>
 #include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "base/page_memory.h"
@@ -154,7 +154,8 @@ TEST(SliceStore, AFullDriveIsReportedBeforeAnythingMovesAndLosesNothing) {
     store->begin("b", 10 * kMiB);
     FAIL() << "10 MiB fitted";
   } catch (const IoError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("/drive0"), HasSubstr("free"), HasSubstr("everything committed is kept")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("/drive0"), HasSubstr("free"), HasSubstr("everything committed is kept")));
   }
   EXPECT_EQ(store->taken_bytes(), listed_bytes(*store));
   store.reset();
@@ -184,9 +185,8 @@ TEST(SliceStore, AfterAFailedCommitTheLastOneStandsAndNoMoreAreTaken) {
 TEST(SliceStore, AFailedWriteShowsAtItsTicketAndCannotBeFinished) {
   FakeStore fake;
   auto store = SliceStore::create(fake.home(), FakeStore::shape(1));
-  fake.disk.set_hook([](const FakeOperation& operation) {
-    return operation.op == FakeOp::kWrite ? Fault::kEio : Fault::kNone;
-  });
+  fake.disk.set_hook(
+      [](const FakeOperation& operation) { return operation.op == FakeOp::kWrite ? Fault::kEio : Fault::kNone; });
   {
     SliceWriter writer = store->begin("a", 8192);
     const PageMemory memory(8192);

@@ -13,8 +13,8 @@
 namespace sluice {
 namespace {
 
-// Measured with `sluice bench stream` on two cores at 9 GB/s: 16 slots of 4 MiB cost a third of the speed of 32 when both
-// cores are busy (a lane then waits milliseconds for its turn), 64 bring nothing more.
+// Measured with `sluice bench stream` on two cores at 9 GB/s: 16 slots of 4 MiB cost a third of the speed of 32 when
+// both cores are busy (a lane then waits milliseconds for its turn), 64 bring nothing more.
 constexpr std::uint64_t kGoodSlotBytes = 4 * kMiB;
 constexpr std::uint64_t kGoodNumSlots = 32;
 
