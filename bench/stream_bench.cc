@@ -167,7 +167,7 @@ StreamBenchResult run_stream_bench(const StreamBenchOptions& options, const Prog
   std::optional<StreamBench> bench;
   bench.emplace(options, progress);  // from here on the store in the directories is ours to remove
   const StoreRemover remover{options.directories};
-  const StreamBenchResult result = bench->run();
+  StreamBenchResult result = bench->run();
   bench.reset();
   return result;
 }

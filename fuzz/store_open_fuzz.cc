@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "tier/fake_store.h"
 #include "tier/store_check.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace sluice;
-  if (size == 0) return 0;
+namespace sluice {
+namespace {
+
+void open_with(const std::uint8_t* data, std::size_t size) {
   FakeStore fake;
   std::uint64_t store_id = 0;
   {
@@ -42,5 +42,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_store(fake.home(), Repair::kYes, {});
   } catch (const Error&) {
   }
+}
+
+}  // namespace
+}  // namespace sluice
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size > 0) sluice::open_with(data, size);
   return 0;
 }

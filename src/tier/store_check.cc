@@ -82,11 +82,12 @@ void find_orphans(const StoreHome& home, Repair repair, std::vector<StoreFinding
       const bool ours = name == "slices.dat.new" || name == "journal.a.new" || name == "journal.b.new" ||
                         name.starts_with(".sluice-");
       const bool remove = ours && repair == Repair::kYes;
-      if (remove) home.files.remove(directory + "/" + name);
-      findings.push_back({Kind::kOrphan,
-                          fmt::format("'{}/{}' belongs to no store{}", directory, name,
-                                      ours ? "; a crash left it" : "; it is not Sluice's"),
-                          remove});
+      const std::string path = fmt::format("{}/{}", directory, name);
+      if (remove) home.files.remove(path);
+      findings.push_back(
+          {Kind::kOrphan,
+           fmt::format("'{}' belongs to no store{}", path, ours ? "; a crash left it" : "; it is not Sluice's"),
+           remove});
     }
   }
 }
