@@ -35,7 +35,6 @@ void set_log_level(LogLevel level) {
 }
 
 void log_debug(std::string_view line) { logger().debug(line); }
-void log_info(std::string_view line) { logger().info(line); }
 void log_warning(std::string_view line) { logger().warn(line); }
 
 }  // namespace sluice

@@ -10,7 +10,6 @@ enum class LogLevel { kDebug, kInfo, kWarning };
 
 void set_log_level(LogLevel level);
 void log_debug(std::string_view line);
-void log_info(std::string_view line);
 void log_warning(std::string_view line);
 
 }  // namespace sluice

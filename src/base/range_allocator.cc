@@ -35,6 +35,7 @@ Range RangeAllocator::carve(std::uint64_t offset, std::uint64_t size) {
 
 std::optional<Range> RangeAllocator::take(std::uint64_t size) {
   CHECK(size > 0, "a range has a size");
+  if (size > size_) return std::nullopt;  // might wrap round when rounded up
   size = round_up(size, granule_);
   const auto best = by_size_.lower_bound(size);
   if (best == by_size_.end()) return std::nullopt;
@@ -44,7 +45,7 @@ std::optional<Range> RangeAllocator::take(std::uint64_t size) {
 std::optional<Range> RangeAllocator::take_largest(std::uint64_t size) {
   if (by_size_.empty()) return std::nullopt;
   const auto largest = std::prev(by_size_.end());
-  return carve(largest->second, std::min(round_up(size, granule_), largest->first));
+  return carve(largest->second, round_up(std::min(size, largest->first), granule_));
 }
 
 bool RangeAllocator::take_exactly(Range range) {

@@ -8,15 +8,22 @@
 namespace sluice {
 
 ThreadPool::ThreadPool(std::size_t num_threads, const std::string& name) {
-  for (std::size_t i = 0; i < num_threads; ++i) {
-    threads_.emplace_back([this, name] {
-      name_this_thread(name);
-      work();
-    });
+  try {
+    for (std::size_t i = 0; i < num_threads; ++i) {
+      threads_.emplace_back([this, name] {
+        name_this_thread(name);
+        work();
+      });
+    }
+  } catch (...) {  // the system has no more threads: end those there are, then say so
+    close();
+    throw;
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { close(); }
+
+void ThreadPool::close() {
   {
     const std::scoped_lock lock(mutex_);
     closing_ = true;

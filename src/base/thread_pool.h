@@ -25,6 +25,7 @@ class ThreadPool {
 
  private:
   void work();
+  void close();
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -8,8 +8,6 @@
 
 #include <fmt/core.h>
 
-#include "base/error.h"
-#include "base/log.h"
 #include "base/page_memory.h"
 #include "base/random.h"
 #include "base/units.h"
@@ -34,24 +32,13 @@ double sweep_seconds(const DriveProbe& probe, File& file, IoOp op, std::array<Pa
   return stopwatch.seconds();
 }
 
-struct Scratch {
-  FileSystem& files;
-  std::string path;
-  ~Scratch() {
-    try {
-      files.remove(path);
-    } catch (const Error&) {
-      log_warning(fmt::format("the scratch file '{}' could not be removed: remove it by hand", path));
-    }
-  }
-};
-
 }  // namespace
 
 DriveSpeed measure_drive(const DriveProbe& probe, const std::string& directory, std::uint64_t probe_bytes) {
   probe_bytes = std::max(round_down(probe_bytes, kWindowBytes), kWindowBytes);
-  const Scratch scratch{probe.files, fmt::format("{}/.sluice-probe-{}", directory, ::getpid())};
-  const auto file = probe.files.open(scratch.path, OpenMode::kCreate, probe.caching);
+  const std::string path = fmt::format("{}/.sluice-probe-{}", directory, ::getpid());
+  const auto file = probe.files.open(path, OpenMode::kCreate, probe.caching);
+  probe.files.remove(path);  // its blocks go with the last descriptor, however this process ends
   file->preallocate(probe_bytes);
   std::array<PageMemory, 2> windows{PageMemory(kWindowBytes), PageMemory(kWindowBytes)};
   for (PageMemory& window : windows) Random(random_identity()).fill(window.bytes());

@@ -46,7 +46,8 @@ class FileSystem {
   virtual ~FileSystem() = default;
 
   virtual std::unique_ptr<File> open(const std::string& path, OpenMode mode, Caching caching) = 0;
-  virtual bool exists(const std::string& path) = 0;
+  virtual bool exists(const std::string& path) = 0;  // throws where that cannot be known
+  virtual bool writable(const std::string& directory) = 0;
   // Throws InvalidInput that says what is wrong with it as a place to keep a store.
   virtual void require_directory(const std::string& path, OpenMode mode) = 0;
   virtual std::vector<std::string> list(const std::string& directory) = 0;  // names, sorted

@@ -36,6 +36,7 @@ std::string_view failure_remedy(int errno_value) {
     case EIO:
     case ENXIO:
     case ENODEV:
+    case EROFS:
       return "the drive failed; see the kernel log (dmesg), and keep what was committed by copying it off this drive";
     case EMFILE:
     case ENFILE:
@@ -57,12 +58,10 @@ void throw_io_failure(int errno_value, std::string_view action, const std::strin
                                          failure_remedy(errno_value)));
 }
 
-std::exception_ptr io_failure(int errno_value, std::string_view action, const std::string& path) {
-  try {
-    throw_io_failure(errno_value, action, path);
-  } catch (const Error&) {
-    return std::current_exception();
-  }
+std::exception_ptr transfer_failure(int errno_value, std::string_view action, const std::string& path) {
+  return std::make_exception_ptr(IoError(
+      errno_value,
+      fmt::format("cannot {} '{}': {}; {}", action, path, errno_text(errno_value), failure_remedy(errno_value))));
 }
 
 }  // namespace sluice

@@ -10,6 +10,7 @@ namespace sluice {
 
 // "cannot <action> '<path>': <reason>; <remedy>" as InvalidInput or IoError, whichever the errno is.
 [[noreturn]] void throw_io_failure(int errno_value, std::string_view action, const std::string& path);
-std::exception_ptr io_failure(int errno_value, std::string_view action, const std::string& path);
+// For a transfer on a file that is open: always an IoError, since what the user named was in order.
+std::exception_ptr transfer_failure(int errno_value, std::string_view action, const std::string& path);
 
 }  // namespace sluice

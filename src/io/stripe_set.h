@@ -22,8 +22,8 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-// A run of bytes as it lies on the drives. It begins at any place of the pattern, so that small runs do not all begin on
-// the first drive.
+// A run of bytes as it lies on the drives. It begins at any place of the pattern, so that small runs do not all begin
+// on the first drive.
 struct StripeRun {
   StripeRun(std::span<const Extent> where, std::uint64_t pattern_chunk) : extents(where), first_chunk(pattern_chunk) {}
   StripeRun(const std::vector<Extent>& where) : extents(where) {}  // NOLINT(google-explicit-constructor)
@@ -50,7 +50,6 @@ class StripeSet {
   Extent locate(const StripeRun& run, std::uint64_t offset) const;
 
   std::uint64_t chunk_bytes() const { return chunk_bytes_; }
-  std::size_t num_drives() const { return files_.size(); }
   File& file(std::uint32_t drive_idx) const { return *files_[drive_idx]; }
   const StripePattern& pattern() const { return pattern_; }
 

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <string_view>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -31,7 +32,7 @@ std::string_view verb(IoOp op) {
 
 TransferStep fail(Transfer& transfer, int errno_value) {
   const IoRequest& request = transfer.request;
-  transfer.finish(io_failure(
+  transfer.finish(transfer_failure(
       errno_value,
       fmt::format("{} {} at offset {} of", verb(request.op), format_bytes(request.memory.size()), request.offset),
       request.file->path()));
@@ -40,10 +41,11 @@ TransferStep fail(Transfer& transfer, int errno_value) {
 
 TransferStep fail_at_end_of_file(Transfer& transfer) {
   const IoRequest& request = transfer.request;
-  transfer.finish(std::make_exception_ptr(FormatError(
+  std::exception_ptr failure = std::make_exception_ptr(FormatError(
       fmt::format("'{}' ends before offset {}, where {} more were expected: the file is truncated; run `sluice store "
                   "check` on its directory",
-                  request.file->path(), request.offset + request.memory.size(), format_bytes(request.memory.size())))));
+                  request.file->path(), request.offset + request.memory.size(), format_bytes(request.memory.size()))));
+  transfer.finish(std::move(failure));
   return TransferStep::kFinished;
 }
 
@@ -90,7 +92,11 @@ TransferStep advance(Transfer& transfer, std::int64_t result) {
   // Short. A direct transfer can only go on from an aligned place: do the last part-block again.
   auto moved = static_cast<std::uint64_t>(result);
   if (request.file->caching() == Caching::kDirect) moved = round_down(moved, kIoAlignment);
-  if (moved == 0) return again(transfer, EIO);
+  if (moved == 0) {
+    // A part-block that stays one is where the file ends.
+    const bool last_try = transfer.idle_tries == kMaxIdleTries;
+    return last_try && request.op == IoOp::kRead ? fail_at_end_of_file(transfer) : again(transfer, EIO);
+  }
   transfer.idle_tries = 0;
   request.offset += moved;
   request.memory = request.memory.subspan(moved);
@@ -98,8 +104,9 @@ TransferStep advance(Transfer& transfer, std::int64_t result) {
 }
 
 void finish_cancelled(Transfer& transfer) {
-  transfer.finish(std::make_exception_ptr(Cancelled(
-      fmt::format("the {} of '{}' was cancelled", verb(transfer.request.op), transfer.request.file->path()))));
+  std::exception_ptr failure = std::make_exception_ptr(
+      Cancelled(fmt::format("the {} of '{}' was cancelled", verb(transfer.request.op), transfer.request.file->path())));
+  transfer.finish(std::move(failure));
 }
 
 }  // namespace sluice

@@ -32,7 +32,13 @@ struct Transfer {
   std::shared_ptr<TicketState> ticket;
   int idle_tries = 0;  // completions in a row that brought nothing
 
-  void finish(std::exception_ptr failure) { ticket->finish_one(std::move(failure)); }
+  // Lets go of the ticket first, which its holder keeps alive until it settles: so a failure dies with whoever waited
+  // for it, never in an engine's thread while somebody reads it. (libstdc++ bears that, but TSan cannot see why.)
+  void finish(std::exception_ptr failure) {
+    TicketState& state = *ticket;
+    ticket.reset();
+    state.finish_one(std::move(failure));
+  }
 };
 
 enum class TransferStep { kFinished, kAgain };

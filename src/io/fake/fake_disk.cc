@@ -131,6 +131,8 @@ bool FakeDisk::exists(const std::string& path) {
   return names_.contains(path);
 }
 
+bool FakeDisk::writable(const std::string&) { return true; }
+
 void FakeDisk::require_directory(const std::string&, OpenMode) {
   const std::scoped_lock guard(mutex_);
   require_power();
@@ -244,21 +246,31 @@ void FakeDisk::lose_unsynced(Inode& inode, Random& random) {
   inode.unsynced_sectors.clear();
 }
 
+void FakeDisk::restart() {
+  const std::scoped_lock guard(mutex_);
+  locked_.clear();
+  ++boot_idx_;
+  powered_ = true;
+}
+
 void FakeDisk::reboot(std::uint64_t seed) {
   const std::scoped_lock guard(mutex_);
   Random random(seed);
-  const std::uint64_t kept = random.below(unsynced_names_.size() + 1);
-  for (std::uint64_t i = 0; i < kept; ++i) {
-    const NameChange& change = unsynced_names_[i];
+  // Each directory keeps a beginning of its changes, whatever the others keep.
+  std::map<std::string, std::uint64_t> num_changes;
+  for (const NameChange& change : unsynced_names_) ++num_changes[change.directory];
+  std::map<std::string, std::uint64_t> num_kept;
+  for (const auto& [directory, count] : num_changes) num_kept[directory] = random.below(count + 1);
+  for (const NameChange& change : unsynced_names_) {
+    if (num_kept[change.directory] == 0) continue;
+    --num_kept[change.directory];
     if (!change.removed.empty()) durable_names_.erase(change.removed);
     if (!change.added.empty()) durable_names_[change.added] = change.inode;
   }
   unsynced_names_.clear();
   names_ = durable_names_;
   for (const auto& [path, inode] : names_) lose_unsynced(*inode, random);
-  locked_.clear();
-  ++boot_idx_;
-  powered_ = true;
+  restart();
 }
 
 FakeFile::FakeFile(FakeDisk& disk, std::string path, Caching caching, std::shared_ptr<FakeDisk::Inode> inode)
@@ -280,6 +292,11 @@ void FakeFile::preallocate(std::uint64_t size_bytes) {
 void FakeFile::truncate(std::uint64_t size_bytes) {
   const std::scoped_lock guard(disk_.mutex_);
   disk_.begin(FakeOp::kTruncate, path(), size_bytes);
+  // What is cut off comes back as zeroes if the file grows again.
+  const std::uint64_t end_sector = div_ceil(inode_->current.size(), FakeDisk::kSectorBytes);
+  for (std::uint64_t sector = size_bytes / FakeDisk::kSectorBytes; sector < end_sector; ++sector) {
+    inode_->unsynced_sectors.insert(sector);
+  }
   inode_->current.resize(size_bytes);
   disk_.require_power();
 }

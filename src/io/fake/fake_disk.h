@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A disk in memory that can lose power and fail on demand. It keeps, for each file, what is durable and what was
-// written since the last sync; a power cut keeps an arbitrary part of the latter, sector by sector, and an arbitrary
-// beginning of the creations, renames and removals since the directory was synced. Stricter than any real drive that
-// honours a flush. Every operation passes a hook that may let it fail. Thread-safe.
+// written since the last sync; a power cut keeps an arbitrary part of the latter, sector by sector, and of each
+// directory an arbitrary beginning of the creations, renames and removals since it was synced. Every operation passes a
+// hook that may let it fail. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -59,6 +59,8 @@ class FakeDisk : public FileSystem {
   FakeDisk();
 
   void set_hook(Hook hook);
+  // The process died, the machine did not: nothing is lost, what was not synced is still not durable.
+  void restart();
   // Applies the power cut's losses, chosen by `seed`, and lets operations work again. Locks are dropped.
   void reboot(std::uint64_t seed);
   std::uint64_t num_operations() const;
@@ -70,6 +72,7 @@ class FakeDisk : public FileSystem {
 
   std::unique_ptr<File> open(const std::string& path, OpenMode mode, Caching caching) override;
   bool exists(const std::string& path) override;
+  bool writable(const std::string& directory) override;
   void require_directory(const std::string& path, OpenMode mode) override;
   std::vector<std::string> list(const std::string& directory) override;
   void rename(const std::string& from, const std::string& to) override;
@@ -133,10 +136,12 @@ class FakeFile : public File {
   std::shared_ptr<FakeDisk::Inode> inode_;  // shared with the disk's name tables
 };
 
-// Runs each transfer to its end inside submit(), except those that a hook delays.
+// Runs each transfer to its end inside submit(), except those that a hook delays: they end in complete_delayed(), or
+// with the engine.
 class FakeEngine : public IoEngine {
  public:
   explicit FakeEngine(FakeDisk& disk) : disk_(disk) {}
+  ~FakeEngine() override { complete_delayed(); }
   std::string_view name() const override { return "fake"; }
   // Carries out what was delayed, oldest last: completions out of order.
   void complete_delayed();

@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "io/io_failure.h"
 
 namespace sluice {
@@ -77,7 +78,10 @@ void PosixFile::preallocate(std::uint64_t size_bytes) {
   } while (status != 0 && errno == EINTR);
   if (status == 0) return;
   // Some network and memory file systems cannot allocate ahead; a full drive then shows at the write.
-  if (errno == EOPNOTSUPP) return truncate(size_bytes);
+  if (errno == EOPNOTSUPP) {
+    log_debug(fmt::format("the file system of '{}' cannot set space aside", path()));
+    return truncate(size_bytes);
+  }
   throw_io_failure(errno, fmt::format("set aside {} bytes for", size_bytes), path());
 }
 
@@ -94,7 +98,13 @@ std::unique_ptr<File> PosixFileSystem::open(const std::string& path, OpenMode mo
   return std::make_unique<PosixFile>(path, caching, std::move(fd));
 }
 
-bool PosixFileSystem::exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+bool PosixFileSystem::exists(const std::string& path) {
+  if (::access(path.c_str(), F_OK) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  throw_io_failure(errno, "look for", path);  // a drive that fails has not lost its files
+}
+
+bool PosixFileSystem::writable(const std::string& directory) { return ::access(directory.c_str(), W_OK) == 0; }
 
 void PosixFileSystem::require_directory(const std::string& path, OpenMode mode) {
   struct stat info {};
@@ -145,8 +155,9 @@ std::unique_ptr<DirectoryLock> PosixFileSystem::lock(const std::string& director
                                    directory, lock_holder(fd.get())));
   }
   const std::string pid = std::to_string(::getpid());
+  // The lock holds without it; on a full drive there is no room for it.
   if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) < 0) {
-    throw_io_failure(errno, "lock", directory);
+    log_debug(fmt::format("'{}' does not name its process: {}", path, errno_text(errno)));
   }
   return std::make_unique<PosixLock>(std::move(fd));
 }

@@ -45,6 +45,7 @@ class PosixFileSystem : public FileSystem {
  public:
   std::unique_ptr<File> open(const std::string& path, OpenMode mode, Caching caching) override;
   bool exists(const std::string& path) override;
+  bool writable(const std::string& directory) override;
   void require_directory(const std::string& path, OpenMode mode) override;
   std::vector<std::string> list(const std::string& directory) override;
   void rename(const std::string& from, const std::string& to) override;

@@ -65,11 +65,16 @@ void UringEngine::open_ring() {
   int status = io_uring_queue_init(kDepth * 2, &ring_, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
   if (status == -EINVAL) status = io_uring_queue_init(kDepth * 2, &ring_, 0);
   if (status < 0) {
-    throw IoError(-status, fmt::format("the kernel refuses io_uring: {}; the threads engine is used instead",
-                                       errno_text(-status)));
+    throw IoError(-status, fmt::format("the kernel refuses io_uring: {}", errno_text(-status)));
   }
-  if (io_uring_register_files_sparse(&ring_, kRegisteredFiles) < 0) file_slots_.clear();
-  if (io_uring_register_buffers_sparse(&ring_, kRegisteredRegions) < 0) regions_.clear();
+  if (io_uring_register_files_sparse(&ring_, kRegisteredFiles) < 0) {
+    log_debug("the kernel registers no files with io_uring; transfers cost a little more");
+    file_slots_.clear();
+  }
+  if (io_uring_register_buffers_sparse(&ring_, kRegisteredRegions) < 0) {
+    log_debug("the kernel registers no memory with io_uring; transfers cost a little more");
+    regions_.clear();
+  }
 }
 
 void UringEngine::own_ring() {
@@ -253,7 +258,10 @@ Registration UringEngine::register_memory(std::span<std::byte> memory) {
     log_warning(fmt::format("io_uring could not register {} of memory ({}): transfers go on without; raise `ulimit -l`",
                             format_bytes(memory.size()), errno_text(-status)));
   }
-  if (!taken) return {};
+  if (!taken) {
+    if (status >= 0) log_debug("io_uring's table of registered memory is full; transfers go on without");
+    return {};
+  }
   return Registration([this, region_idx = *taken] {
     call_on_owner([this, region_idx] {
       regions_[region_idx] = {};

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/posix/posix_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "io/scratch_directory.h"
+
+namespace sluice {
+namespace {
+
+class PosixFileTest : public testing::Test {
+ protected:
+  void write(const std::string& name, const std::string& text) { std::ofstream(directory_.path(name)) << text; }
+  std::string text_of(const std::string& name) {
+    std::ifstream file(directory_.path(name));
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+  std::unique_ptr<File> open(const std::string& name, OpenMode mode = OpenMode::kCreate) {
+    return files_.open(directory_.path(name), mode, Caching::kPageCache);
+  }
+
+  ScratchDirectory directory_;
+  PosixFileSystem files_;
+};
+
+struct stat status_of(const std::string& path) {
+  struct stat status {};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0);
+  return status;
+}
+
+// The message of the InvalidInput that `act` must end in.
+std::string refusal_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {};
+}
+
+TEST_F(PosixFileTest, PreallocateExtendsWithBlocksBehindIt) {
+  write("file", "begin");
+  const auto file = open("file", OpenMode::kReadWrite);
+  file->preallocate(kMiB);
+  EXPECT_EQ(file->size_bytes(), kMiB);
+  EXPECT_EQ(status_of(directory_.path("file")).st_size, static_cast<off_t>(kMiB));
+  EXPECT_EQ(text_of("file"), "begin" + std::string(kMiB - 5, '\0'));
+
+  // As many blocks as the kernel gives for the asking, where it gives any.
+  const int fd = ::open(directory_.path("asked").c_str(), O_RDWR | O_CREAT, 0600);
+  if (::fallocate(fd, 0, 0, kMiB) == 0) {
+    EXPECT_GE(status_of(directory_.path("file")).st_blocks, status_of(directory_.path("asked")).st_blocks);
+  }
+  ::close(fd);
+
+  file->preallocate(100);
+  EXPECT_EQ(file->size_bytes(), kMiB);  // never less
+}
+
+TEST_F(PosixFileTest, TruncateCutsAndExtends) {
+  write("file", "0123456789");
+  const auto file = open("file");
+  file->truncate(4);
+  EXPECT_EQ(text_of("file"), "0123");
+  file->truncate(6);
+  EXPECT_EQ(text_of("file"), std::string("0123\0\0", 6));
+}
+
+TEST_F(PosixFileTest, OpensOnlyWhatTheModeAllows) {
+  EXPECT_THROW(open("none", OpenMode::kReadOnly), InvalidInput);
+  EXPECT_THROW(open("none", OpenMode::kReadWrite), InvalidInput);
+  EXPECT_FALSE(files_.exists(directory_.path("none")));
+  open("made");
+  EXPECT_TRUE(files_.exists(directory_.path("made")));
+  write("made", "kept");
+  open("made");
+  EXPECT_EQ(text_of("made"), "kept");
+  EXPECT_THROW(open("made", OpenMode::kReadOnly)->truncate(0), Error);
+}
+
+TEST_F(PosixFileTest, RenameReplacesAndRemoveForgives) {
+  write("new", "new text");
+  write("old", "old text");
+  files_.rename(directory_.path("new"), directory_.path("old"));
+  EXPECT_EQ(text_of("old"), "new text");
+  EXPECT_FALSE(std::filesystem::exists(directory_.path("new")));
+  files_.remove(directory_.path("old"));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
+  EXPECT_NO_THROW(files_.remove(directory_.path("old")));  // gone already
+  EXPECT_THROW(files_.rename(directory_.path("new"), directory_.path("old")), InvalidInput);
+}
+
+TEST_F(PosixFileTest, ListIsSorted) {
+  for (const char* name : {"c", "a", "d", ".b"}) write(name, "");
+  EXPECT_EQ(files_.list(directory_.path()), (std::vector<std::string>{".b", "a", "c", "d"}));
+}
+
+TEST_F(PosixFileTest, FreeBytesAreThoseOfTheFileSystem) {
+  const std::uint64_t free_bytes = files_.free_bytes(directory_.path());
+  EXPECT_GT(free_bytes, 0U);
+  EXPECT_LE(free_bytes, std::filesystem::space(directory_.path()).capacity);
+  EXPECT_NO_THROW(files_.sync_directory(directory_.path()));
+}
+
+TEST_F(PosixFileTest, MissingDirectoryIsTheUsersMistakeAndSaysWhatToDo) {
+  const std::string missing = directory_.path("missing");
+  const std::vector<std::function<void()>> uses{
+      [&] { files_.require_directory(missing, OpenMode::kReadOnly); },
+      [&] { files_.require_directory(missing, OpenMode::kReadWrite); },
+      [&] { open("missing/file"); },
+      [&] { files_.list(missing); },
+      [&] { files_.sync_directory(missing); },
+      [&] { files_.free_bytes(missing); },
+      [&] { files_.lock(missing); },
+  };
+  for (const auto& use : uses) {
+    const std::string message = refusal_of(use);
+    EXPECT_NE(message.find(missing), std::string::npos) << message;
+    EXPECT_NE(message.find("check the path, or make the directory first"), std::string::npos) << message;
+  }
+}
+
+TEST_F(PosixFileTest, FileInPlaceOfADirectoryIsTheUsersMistakeAndSaysWhatToDo) {
+  write("file", "");
+  const std::string path = directory_.path("file");
+  const std::vector<std::function<void()>> uses{
+      [&] { files_.require_directory(path, OpenMode::kReadWrite); },
+      [&] { open("file/below"); },
+      [&] { files_.list(path); },
+      [&] { files_.sync_directory(path); },
+      [&] { files_.lock(path); },
+  };
+  for (const auto& use : uses) {
+    const std::string message = refusal_of(use);
+    EXPECT_NE(message.find(path), std::string::npos) << message;
+    EXPECT_NE(message.find("name a directory"), std::string::npos) << message;
+  }
+  EXPECT_NO_THROW(files_.require_directory(directory_.path(), OpenMode::kReadWrite));
+}
+
+TEST_F(PosixFileTest, SecondLockNamesTheHolderAndTheRemedy) {
+  auto lock = files_.lock(directory_.path());
+  const std::string message = refusal_of([&] { PosixFileSystem().lock(directory_.path()); });
+  EXPECT_NE(message.find("'" + directory_.path() + "' is in use by process " + std::to_string(::getpid()) + ":"),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find("wait until it has ended, or name another directory"), std::string::npos) << message;
+  lock.reset();
+  EXPECT_NO_THROW(files_.lock(directory_.path()));
+}
+
+}  // namespace
+}  // namespace sluice
