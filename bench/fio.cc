@@ -20,8 +20,8 @@ namespace {
 
 // 1 MiB requests, 16 in flight on each file, as drives' data sheets have it; with fio's own fast paths switched on.
 std::vector<std::string> command(const FioJob& job) {
-  std::vector<std::string> words{"fio",       "--output-format=json", "--group_reporting=1", "--thread=1", "--bs=1M",
-                                 "--direct=1"};
+  std::vector<std::string> words{"fio", "--output-format=json", "--group_reporting=1", "--thread=1", "--bs=1M"};
+  words.push_back(job.caching == Caching::kDirect ? "--direct=1" : "--direct=0");
   words.push_back(job.op == IoOp::kRead ? "--rw=read" : "--rw=write");
   words.push_back("--ioengine=" + job.ioengine);
   words.push_back(fmt::format("--size={}", job.file_bytes));

@@ -15,6 +15,7 @@ struct FioJob {
   std::uint64_t file_bytes = 0;    // of each
   IoOp op = IoOp::kRead;
   std::string ioengine;  // "io_uring" or "psync"
+  Caching caching = Caching::kDirect;
 };
 
 // Decimal gigabytes a second over all files. Throws InvalidInput where fio is not installed, IoError where it fails.

@@ -23,12 +23,26 @@ namespace sluice {
 namespace {
 
 constexpr std::uint64_t kWindowBytes = 4 * kMiB;
-constexpr std::size_t kNumWindows = 8;  // a drive
+constexpr std::size_t kNumWindows = 4;  // a drive: 16 MiB in flight, as fio has
+
+// Files that go when this does, whatever else fails.
+struct ScratchFiles {
+  std::vector<std::string> paths;
+
+  ScratchFiles() = default;
+  ~ScratchFiles() {
+    for (const std::string& path : paths) ::unlink(path.c_str());
+  }
+  ScratchFiles(const ScratchFiles&) = delete;
+  ScratchFiles& operator=(const ScratchFiles&) = delete;
+};
 
 class Course {
  public:
   Course(const IoBenchOptions& options, const EngineChoice& choice)
-      : file_bytes_(round_up(div_ceil(options.size_bytes, options.directories.size()), kWindowBytes)) {
+      : caching_(choice.caching),
+        file_bytes_(round_up(div_ceil(options.size_bytes, options.directories.size()), kWindowBytes)) {
+    if (options.size_bytes == 0) throw InvalidInput("nothing is to be moved: give --size something");
     for (const std::string& directory : options.directories) {
       files_.require_directory(directory, OpenMode::kReadWrite);
       if (const std::uint64_t free = files_.free_bytes(directory); free < file_bytes_) {
@@ -39,7 +53,7 @@ class Course {
     std::vector<File*> borrowed;
     for (std::uint32_t i = 0; i < options.directories.size(); ++i) {
       const std::string path = fmt::format("{}/.sluice-bench-{}-{}", options.directories[i], ::getpid(), i);
-      paths_.push_back(path);
+      scratch_.paths.push_back(path);
       opened_.push_back(files_.open(path, OpenMode::kCreate, choice.caching));
       opened_.back()->preallocate(file_bytes_);
       borrowed.push_back(opened_.back().get());
@@ -52,18 +66,12 @@ class Course {
     registration_ = choice.engine->register_memory(memory_.bytes());
   }
 
-  ~Course() {
-    for (const std::string& path : paths_) ::unlink(path.c_str());
-  }
-  Course(const Course&) = delete;
-  Course& operator=(const Course&) = delete;
-
-  std::uint64_t size_bytes() const { return file_bytes_ * paths_.size(); }
+  std::uint64_t size_bytes() const { return file_bytes_ * scratch_.paths.size(); }
 
   // One sweep over everything, kNumWindows windows a drive in flight.
   double sweep_gb_per_s(IoOp op, const ProgressSink& progress) {
     const Stopwatch stopwatch(clock_);
-    std::vector<Ticket> tickets(kNumWindows * paths_.size());
+    std::vector<Ticket> tickets(kNumWindows * scratch_.paths.size());
     for (std::uint64_t offset = 0; offset < size_bytes(); offset += kWindowBytes) {
       if (progress.interrupted()) throw Cancelled("the benchmark was interrupted; its files were removed");
       const std::size_t window_idx = offset / kWindowBytes % tickets.size();
@@ -77,18 +85,26 @@ class Course {
     return gb_per_s(size_bytes(), stopwatch.seconds());
   }
 
-  double fio_gb_per_s(IoOp op, std::string_view engine) const {
-    return run_fio({.paths = paths_,
-                    .file_bytes = file_bytes_,
-                    .op = op,
-                    .ioengine = engine == "io_uring" ? "io_uring" : "psync"});
+  double fio_gb_per_s(IoOp op, std::string_view engine, const ProgressSink& progress) const {
+    try {
+      return run_fio({.paths = scratch_.paths,
+                      .file_bytes = file_bytes_,
+                      .op = op,
+                      .ioengine = engine == "io_uring" ? "io_uring" : "psync",
+                      .caching = caching_});
+    } catch (const IoError&) {
+      // Ctrl-C reaches fio too, which then fails.
+      if (progress.interrupted()) throw Cancelled("the benchmark was interrupted; its files were removed");
+      throw;
+    }
   }
 
  private:
   PosixFileSystem files_;
   SteadyClock clock_;
+  Caching caching_;
   std::uint64_t file_bytes_;
-  std::vector<std::string> paths_;
+  ScratchFiles scratch_;
   std::vector<std::unique_ptr<File>> opened_;
   std::vector<Extent> extents_;
   std::unique_ptr<StripeSet> stripes_;
@@ -125,7 +141,7 @@ IoBenchResult run_io_bench(const IoBenchOptions& options, const ProgressSink& pr
           ours.push_back(course.sweep_gb_per_s(op, progress));
           advance("bench io");
         } else if (with_fio) {
-          fios.push_back(course.fio_gb_per_s(op, choice.engine->name()));
+          fios.push_back(course.fio_gb_per_s(op, choice.engine->name(), progress));
           advance("bench io");
         }
       }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
-#include <optional>
 
 #include <fmt/core.h>
 
@@ -156,20 +155,10 @@ class StreamBench {
   TierRig rig_;
 };
 
-struct StoreRemover {
-  const std::vector<std::string>& directories;
-  ~StoreRemover() { remove_store_files(directories); }
-};
-
 }  // namespace
 
 StreamBenchResult run_stream_bench(const StreamBenchOptions& options, const ProgressSink& progress) {
-  std::optional<StreamBench> bench;
-  bench.emplace(options, progress);  // from here on the store in the directories is ours to remove
-  const StoreRemover remover{options.directories};
-  StreamBenchResult result = bench->run();
-  bench.reset();
-  return result;
+  return StreamBench(options, progress).run();
 }
 
 }  // namespace sluice

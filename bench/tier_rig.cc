@@ -3,20 +3,25 @@
 
 #include <unistd.h>
 
+#include <fmt/core.h>
+
 #include "base/units.h"
 #include "io/drive_speed.h"
 #include "io/stripe_pattern.h"
+#include "tier/store_files.h"
 
 namespace sluice {
 namespace {
 
 constexpr std::uint64_t kProbeBytes = 256 * kMiB;
 
-std::unique_ptr<SliceStore> open_store(const TierRigOptions& options, const StoreHome& home, const Clock& clock) {
-  if (options.store == TierRigOptions::Store::kFoundOrNew && SliceStore::holds_store(home)) {
-    return SliceStore::open(home);
-  }
-  return SliceStore::create(home, measured_shape(home, clock));
+std::unique_ptr<SliceStore> open_store(const TierRigOptions& options, const StoreHome& home, const Clock& clock,
+                                       ScratchStore& scratch) {
+  const bool kept = options.store == TierRigOptions::Store::kKept;
+  if (kept && SliceStore::holds_store(home)) return SliceStore::open(home);
+  std::unique_ptr<SliceStore> store = SliceStore::create(home, measured_shape(home, clock));
+  if (!kept) scratch.remove_at_end(options.directories);
+  return store;
 }
 
 }  // namespace
@@ -39,16 +44,15 @@ TierRig::TierRig(const TierRigOptions& options)
       host("host", options.host_bytes),
       device_budget("device", options.device_bytes),
       device(options.device_bytes),
-      store(open_store(options, {files, *choice.engine, choice.caching, options.directories}, clock)),
+      store(open_store(options, {files, *choice.engine, choice.caching, options.directories}, clock, scratch)),
       ring(device, *choice.engine, host, staging_shape(options.host_bytes, store->chunk_bytes())),
       tier(*store, ring, device, device_budget, nullptr),
       compute(device.make_stream("compute")) {}
 
-void remove_store_files(const std::vector<std::string>& directories) {
-  for (const std::string& directory : directories) {
-    for (const char* name : {"/slices.dat", "/slices.dat.new", "/journal.a", "/journal.b", "/journal.a.new",
-                             "/journal.b.new", "/sluice.lock"}) {
-      ::unlink((directory + name).c_str());
+ScratchStore::~ScratchStore() {
+  for (const std::string& directory : directories_) {
+    for (const auto* names : {&store_file_names(), &leftover_file_names()}) {
+      for (const std::string& name : *names) ::unlink(fmt::format("{}/{}", directory, name).c_str());
     }
   }
 }

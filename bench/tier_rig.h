@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -23,7 +24,22 @@ struct TierRigOptions {
   std::uint64_t host_bytes = 0;
   std::uint64_t device_bytes = 0;
   EngineWish engine = EngineWish::kAuto;
-  enum class Store { kNew, kFoundOrNew } store = Store::kNew;
+  // kScratch: a new one, removed at the end. kKept: the one that is there, or a new one; it stays.
+  enum class Store { kScratch, kKept } store = Store::kScratch;
+};
+
+// Removes the store that a benchmark made, however the benchmark ends.
+class ScratchStore {
+ public:
+  ScratchStore() = default;
+  ~ScratchStore();
+  ScratchStore(const ScratchStore&) = delete;
+  ScratchStore& operator=(const ScratchStore&) = delete;
+
+  void remove_at_end(std::vector<std::string> directories) { directories_ = std::move(directories); }
+
+ private:
+  std::vector<std::string> directories_;
 };
 
 class TierRig {
@@ -36,6 +52,7 @@ class TierRig {
   Budget host;
   Budget device_budget;
   CpuDevice device;
+  ScratchStore scratch;
   std::unique_ptr<SliceStore> store;
   StagingRing ring;
   DeviceTier tier;
@@ -44,7 +61,5 @@ class TierRig {
 
 // Drives that differ are measured and given unequal shares; drives alike get equal ones.
 StoreShape measured_shape(const StoreHome& home, const Clock& clock);
-
-void remove_store_files(const std::vector<std::string>& directories);
 
 }  // namespace sluice

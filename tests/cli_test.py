@@ -96,7 +96,7 @@ class CommandLine(unittest.TestCase):
 
     def test_a_budget_too_small_says_what_would_do(self):
         done = run("bench", "stream", "--cache", self.dir, "--size", "16MiB", "--host", "1MiB", "--device", "16MiB")
-        self.assert_refused(done, 1, "host", "raise it to 2 MiB")
+        self.assert_refused(done, 1, "raise the host budget to 2 MiB")
 
     def test_a_store_in_use_is_refused(self):
         store = self.make_store()

@@ -34,7 +34,6 @@ class Event {
   void wait() const {
     if (state_) state_->wait();
   }
-  const State* state() const { return state_.get(); }
 
  private:
   std::shared_ptr<const State> state_;  // shared by copies of the event and by the stream that will reach it

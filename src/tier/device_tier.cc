@@ -18,13 +18,13 @@ struct Lease::Resident {
   Buffer buffer;
   Arrival arrival;  // not valid: nothing to wait for
   std::uint64_t num_leases = 0;
-  Event last_use;
+  std::vector<Event> uses;  // one for each stream that may still be using it
   bool dirty = false;
 
   bool arrived_and_unused() const {
     const bool arrived = !arrival.valid() || (arrival.wait_for(std::chrono::seconds(0)) == std::future_status::ready &&
                                               has_arrived(arrival));
-    return arrived && last_use.passed();
+    return arrived && std::all_of(uses.begin(), uses.end(), [](const Event& use) { return use.passed(); });
   }
 
   bool load_failed() const {
@@ -32,7 +32,7 @@ struct Lease::Resident {
     try {
       arrival.get();
       return false;
-    } catch (const Error&) {
+    } catch (...) {
       return true;
     }
   }
@@ -41,7 +41,7 @@ struct Lease::Resident {
   static bool has_arrived(const Arrival& arrival) {
     try {
       return arrival.get().passed();
-    } catch (const Error&) {
+    } catch (...) {
       return true;
     }
   }
@@ -49,9 +49,15 @@ struct Lease::Resident {
   void wait_until_unused() const {
     try {
       if (arrival.valid()) arrival.get().wait();
-      last_use.wait();
-    } catch (const Error&) {
+    } catch (...) {
       // Likewise.
+    }
+    for (const Event& use : uses) {
+      try {
+        use.wait();
+      } catch (...) {
+        // Whoever waits for that stream is told.
+      }
     }
   }
 };
@@ -146,9 +152,8 @@ Lease DeviceTier::create(const std::string& key, std::uint64_t size_bytes) {
 void DeviceTier::await_save(const std::string& key) {
   const auto saving = saving_.find(key);
   if (saving == saving_.end()) return;
-  const std::shared_future<void> staged = saving->second;
+  saving->second.get();  // a failure stays: the slice is not what the store has
   saving_.erase(saving);
-  staged.get();
 }
 
 Lease::Resident* DeviceTier::make_room_and_place(const std::string& key, std::uint64_t size_bytes, Patience patience) {
@@ -191,8 +196,7 @@ bool DeviceTier::evict_one(Patience patience) {
     return true;
   }
   if (dirty == nullptr) return false;
-  if (dirty->arrival.valid()) dirty->arrival.get().wait();
-  const Departure departure = saver_.save(dirty->key, dirty->buffer.bytes(), dirty->last_use);
+  const Departure departure = saver_.save(dirty->key, dirty->buffer.bytes(), dirty->uses);
   saving_[dirty->key] = departure.staged;
   departure.device_free.get();
   drop(*dirty);
@@ -208,7 +212,10 @@ void DeviceTier::drop(Lease::Resident& resident) {
 
 void DeviceTier::release(Lease::Resident& resident, Stream* used_on) {
   const std::scoped_lock lock(mutex_);
-  if (used_on != nullptr) resident.last_use = used_on->record();
+  if (used_on != nullptr) {
+    std::erase_if(resident.uses, [](const Event& use) { return use.passed(); });
+    resident.uses.push_back(used_on->record());
+  }
   --resident.num_leases;
   // What never arrived is forgotten, so that the next lease tries again.
   if (resident.num_leases == 0 && resident.load_failed()) drop(resident);
@@ -216,17 +223,29 @@ void DeviceTier::release(Lease::Resident& resident, Stream* used_on) {
 
 void DeviceTier::save_dirty() {
   const std::scoped_lock lock(mutex_);
-  std::vector<Departure> departures;
+  std::vector<std::pair<Lease::Resident*, Departure>> departures;
+  std::exception_ptr failure;
   for (Lease::Resident& resident : residents_) {
     if (!resident.dirty) continue;
     CHECK(resident.num_leases == 0, "a slice is saved after its leases are gone");
-    departures.push_back(saver_.save(resident.key, resident.buffer.bytes(), resident.last_use));
-    resident.dirty = false;
+    try {
+      departures.emplace_back(&resident, saver_.save(resident.key, resident.buffer.bytes(), resident.uses));
+    } catch (const Error&) {
+      failure = std::current_exception();
+      break;
+    }
   }
-  for (const Departure& departure : departures) {
-    departure.device_free.get();
-    departure.staged.get();
+  // Every departure is waited for, whatever became of the others; what failed stays dirty.
+  for (auto& [resident, departure] : departures) {
+    try {
+      departure.device_free.get();
+      departure.staged.get();
+      resident->dirty = false;
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
   }
+  if (failure) std::rethrow_exception(failure);
   while (!saving_.empty()) await_save(std::string(saving_.begin()->first));
 }
 

@@ -7,7 +7,8 @@
 //        ^                                      |                          |
 //        +---------- evicted (no leases, last use passed) ----+--- saved --+
 //
-// Nothing is ever released by remembering to. Thread-safe; acquire() may wait for streams and saves, never for leases.
+// Nothing is ever released by remembering to. Thread-safe; acquire() may wait for streams and saves, never for leases,
+// and holds up other threads' calls meanwhile: leases are not dropped from inside a stream.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "device/device.h"
 #include "tier/budget.h"
@@ -68,7 +70,7 @@ class DeviceTier {
 
   // Starts loading the slice if it is absent, evicting others for it. Throws OutOfBudget where leases hold the memory.
   Lease acquire(const std::string& key);
-  // The same if it can be had without waiting for anything, else nothing: for loading ahead.
+  // The same if it can be had without waiting for a stream or a save, else nothing: for loading ahead.
   std::optional<Lease> try_acquire(const std::string& key);
   // A slice that need not exist yet: its bytes are undefined, it is dirty.
   Lease create(const std::string& key, std::uint64_t size_bytes);

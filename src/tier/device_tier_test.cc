@@ -172,6 +172,58 @@ TEST_F(DeviceTierTest, DamageIsRethrownToWhoeverWaitsAndOthersAreServed) {
   }
 }
 
+TEST_F(DeviceTierTest, ASliceWhoseSaveFailedIsNeverServedOrCommittedAsOld) {
+  overwrite(0, 100);
+  fake_.disk.set_hook(
+      [](const FakeOperation& operation) { return operation.op == FakeOp::kWrite ? Fault::kEio : Fault::kNone; });
+  EXPECT_THROW(tier_->save_dirty(), IoError);
+  fake_.disk.set_hook(nullptr);
+  tier_->save_dirty();  // it is still dirty, and the drive works again
+  store_->commit("mended");
+  EXPECT_TRUE(holds(*store_, key(0), {100, kSliceBytes}));
+
+  overwrite(1, 101);
+  fake_.disk.set_hook(
+      [](const FakeOperation& operation) { return operation.op == FakeOp::kWrite ? Fault::kEio : Fault::kNone; });
+  for (const std::uint64_t i : {2, 3, 4}) overwrite(i, i);  // pushes slice 1 out; its memory is gone
+  fake_.disk.set_hook(nullptr);
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(static_cast<void>(tier_->acquire(key(1))), IoError) << "every time";
+  EXPECT_THROW(tier_->save_dirty(), IoError);
+}
+
+TEST_F(DeviceTierTest, AStepThatFailedOnAStreamIsNotSaved) {
+  {
+    Lease lease = tier_->acquire(key(0));
+    lease.wait();
+    compute_->run([] { throw DeviceError("the kernel fell over"); });
+    lease.use_on(*compute_);
+    lease.mark_dirty();
+  }
+  EXPECT_THROW(tier_->save_dirty(), DeviceError);
+  overwrite(1, 101);  // others are served as before
+  EXPECT_THROW(tier_->save_dirty(), DeviceError);
+  EXPECT_TRUE(holds(*store_, key(1), {101, kSliceBytes}));
+}
+
+TEST_F(DeviceTierTest, TwoStreamsThatUseOneSliceBothHaveToPass) {
+  const auto other = device_.make_stream("other");
+  std::promise<void> gate;
+  {
+    Lease first = tier_->acquire(key(0));
+    Lease second = tier_->acquire(key(0));
+    first.wait();
+    compute_->run([&] { gate.get_future().wait(); });
+    first.use_on(*compute_);
+    second.use_on(*other);
+    { const Lease gone = std::move(first); }
+  }
+  other->synchronize();
+  const Lease b = tier_->acquire(key(1));
+  const Lease c = tier_->acquire(key(2));
+  EXPECT_EQ(tier_->try_acquire(key(3)), std::nullopt);
+  gate.set_value();
+}
+
 TEST_F(DeviceTierTest, AFullDriveShowsWhenADirtySliceMustGo) {
   overwrite(0, 100);
   overwrite(1, 101);

@@ -93,8 +93,7 @@ JournalContents read_journal(const JournalPlace& place) {
   contents.epoch = base->epoch;
   contents.sequence = base->sequence;
   contents.base = parse_base(base->payload, base == &*copies[0].base ? copies[0].path : copies[1].path);
-  contents.base_bytes = frame_bytes(*base);
-  contents.end_offset = contents.base_bytes;
+  contents.end_offset = frame_bytes(*base);
 
   // A copy whose base is damaged may still hold whole records of this epoch behind it.
   for (Copy& copy : copies) copy.counts = copy.counts || (copy.exists && !copy.base);
@@ -119,7 +118,7 @@ JournalContents read_journal(const JournalPlace& place) {
     if (!found) break;
     for (std::size_t i = 0; i < copies.size(); ++i) {
       if (whole[i] || !copies[i].counts) continue;
-      // A copy that simply stops was cut by a crash; one that holds something else was damaged (or torn: see below).
+      // A copy that simply stops was cut by a crash. One that holds something else was damaged, or torn by a power cut.
       auto& list = copies[i].ends_by(contents.end_offset) ? contents.unfinished : contents.damage;
       list.push_back(fmt::format("'{}' has no whole record of commit {} at offset {}", copies[i].path, found->sequence,
                                  contents.end_offset));
@@ -138,15 +137,13 @@ JournalContents read_journal(const JournalPlace& place) {
   return contents;
 }
 
-std::unique_ptr<Journal> Journal::open(const JournalPlace& place, const JournalContents& contents) {
-  std::unique_ptr<Journal> journal(new Journal(place));
-  journal->file_a_ = place.files.open(place.path_a(), OpenMode::kReadWrite, Caching::kPageCache);
-  journal->file_b_ = place.files.open(place.path_b(), OpenMode::kReadWrite, Caching::kPageCache);
-  journal->store_id_ = contents.store_id;
-  journal->epoch_ = contents.epoch;
-  journal->end_offset_ = contents.end_offset;
-  return journal;
-}
+Journal::Journal(const JournalPlace& place, const RecordFrame& base)
+    : engine_(place.engine),
+      file_a_(place.files.open(place.path_a(), OpenMode::kReadWrite, Caching::kPageCache)),
+      file_b_(place.files.open(place.path_b(), OpenMode::kReadWrite, Caching::kPageCache)),
+      store_id_(base.store_id),
+      epoch_(base.epoch),
+      end_offset_(frame_bytes(base)) {}
 
 std::unique_ptr<Journal> Journal::rewrite(const JournalPlace& place, const RecordFrame& base) {
   const std::string new_a = place.path_a() + ".new";
@@ -165,11 +162,7 @@ std::unique_ptr<Journal> Journal::rewrite(const JournalPlace& place, const Recor
   place.files.rename(new_b, place.path_b());
   place.files.sync_directory(place.directory_a);
   if (place.directory_b != place.directory_a) place.files.sync_directory(place.directory_b);
-  JournalContents contents;
-  contents.store_id = base.store_id;
-  contents.epoch = base.epoch;
-  contents.end_offset = bytes.size();
-  return open(place, contents);
+  return std::unique_ptr<Journal>(new Journal(place, base));
 }
 
 void Journal::append(std::uint64_t sequence, const CommitRecord& record) {

@@ -4,8 +4,8 @@
 //   crash while it is written   both copies may be torn: the record never was. One may be whole: it is.
 //   damage later                the other copy is whole: the record stands, and the difference is reported.
 //
-// So a torn commit and a damaged one are never confused, and no single damaged place loses anything. Both copies are
-// written and synced before append() returns. Appending is the owner's to serialise.
+// So damage to one copy never passes for a commit that was not made, and no single damaged place loses anything. Both
+// copies are written and synced before append() returns. Appending is the owner's to serialise.
 //
 // rewrite() starts a new epoch: a base record with the whole state goes to journal.x.new in both places, is synced, and
 // replaces the old copies by rename. A crash in between leaves copies of two epochs, equal in meaning; the newer wins.
@@ -43,10 +43,9 @@ struct JournalContents {
     CommitRecord record;
   };
   std::vector<Commit> commits;
-  std::uint64_t base_bytes = 0;  // of the base record
   std::uint64_t end_offset = 0;
-  std::vector<std::string> damage;      // a sentence for each place where a copy was not whole
-  std::vector<std::string> unfinished;  // traces of a crash: a torn last record, a copy that lags behind
+  std::vector<std::string> damage;      // places where one copy was not whole: damaged, or torn by a power cut
+  std::vector<std::string> unfinished;  // traces of a crash: a record that never was, a copy that lags behind
 };
 
 // Throws FormatError where neither copy of a record that must have been committed is whole.
@@ -54,8 +53,6 @@ JournalContents read_journal(const JournalPlace& place);
 
 class Journal {
  public:
-  // A journal that read_journal() has read without finding anything to mend.
-  static std::unique_ptr<Journal> open(const JournalPlace& place, const JournalContents& contents);
   // A new journal, or a new epoch of an old one, durable on return.
   static std::unique_ptr<Journal> rewrite(const JournalPlace& place, const RecordFrame& base);
 
@@ -66,7 +63,7 @@ class Journal {
   std::uint64_t epoch() const { return epoch_; }
 
  private:
-  explicit Journal(const JournalPlace& place) : engine_(place.engine) {}
+  Journal(const JournalPlace& place, const RecordFrame& base);
 
   IoEngine& engine_;
   std::unique_ptr<File> file_a_;

@@ -5,24 +5,6 @@
 
 namespace sluice {
 
-std::string_view name(Lane lane) {
-  switch (lane) {
-    case Lane::kNvmeToHost:
-      return "nvme->host";
-    case Lane::kHostToDevice:
-      return "host->device";
-    case Lane::kCompute:
-      return "compute";
-    case Lane::kDeviceToHost:
-      return "device->host";
-    case Lane::kCpuOptimizer:
-      return "cpu-optimizer";
-    case Lane::kHostToNvme:
-      return "host->nvme";
-  }
-  return "no lane";
-}
-
 void LaneTrace::add(LaneSpan span) {
   const std::scoped_lock lock(mutex_);
   span.end_ns = clock_.now_ns();

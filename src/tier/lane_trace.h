@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -14,8 +13,6 @@
 namespace sluice {
 
 enum class Lane { kNvmeToHost, kHostToDevice, kCompute, kDeviceToHost, kCpuOptimizer, kHostToNvme };
-
-std::string_view name(Lane lane);  // "nvme->host"
 
 struct LaneSpan {
   Lane lane = Lane::kCompute;

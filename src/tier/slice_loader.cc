@@ -91,7 +91,7 @@ void SliceLoader::fail(Load& load, std::exception_ptr failure) {
   // Whoever learns of the failure may reuse the memory: earlier windows must have reached it by then.
   try {
     copies_->synchronize();
-  } catch (const Error&) {
+  } catch (...) {
     // The first failure is the one to tell.
   }
   load.arrival.set_exception(std::move(failure));

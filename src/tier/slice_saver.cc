@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -20,7 +21,7 @@ struct Writing {
 struct SliceSaver::Save {
   std::string key;
   std::span<const std::byte> from;
-  Event after;
+  std::vector<Event> after;
   std::promise<void> device_free;
   std::promise<void> staged;
   std::optional<SliceWriter> writer;
@@ -45,11 +46,11 @@ SliceSaver::SliceSaver(SliceStore& store, StagingRing& ring, Device& device, Lan
       host_to_nvme_(1, "lane-write"),
       device_to_host_(1, "lane-d2h") {}
 
-Departure SliceSaver::save(const std::string& key, std::span<const std::byte> from, const Event& after) {
+Departure SliceSaver::save(const std::string& key, std::span<const std::byte> from, std::vector<Event> after) {
   auto save = std::make_shared<Save>();
   save->key = key;
   save->from = from;
-  save->after = after;
+  save->after = std::move(after);
   Departure departure{save->device_free.get_future().share(), save->staged.get_future().share()};
   save->writer.emplace(store_.begin(key, from.size()));  // a full drive shows here, before anything moves
   device_to_host_.run([this, save] { copy(save); });
@@ -57,8 +58,12 @@ Departure SliceSaver::save(const std::string& key, std::span<const std::byte> fr
 }
 
 void SliceSaver::copy(const std::shared_ptr<Save>& save) {
+  try {
+    for (const Event& event : save->after) event.wait();
+  } catch (...) {  // carried to whoever waits for the slice
+    return abandon(*save, std::current_exception());
+  }
   const std::uint64_t stored_bytes = save->writer->stored_bytes();
-  copies_->wait(save->after);
   Event copied;
   for (std::uint64_t offset = 0; offset < stored_bytes; offset += ring_.slot_bytes()) {
     StagingRing::Slot slot = ring_.acquire();
@@ -109,6 +114,12 @@ void SliceSaver::write(Window& window) {
     if (!save.failure) save.failure = std::current_exception();
   }
   if (last) finish(save);
+}
+
+void SliceSaver::abandon(Save& save, const std::exception_ptr& failure) {
+  save.writer.reset();
+  save.device_free.set_exception(failure);
+  save.staged.set_exception(failure);
 }
 
 void SliceSaver::finish(Save& save) {

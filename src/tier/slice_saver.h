@@ -8,11 +8,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <exception>
 #include <future>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "device/device.h"
@@ -32,8 +33,9 @@ class SliceSaver {
   // `trace` may be null.
   SliceSaver(SliceStore& store, StagingRing& ring, Device& device, LaneTrace* trace);
 
-  // Saves device memory as the next version of `key`, once `after` has passed.
-  Departure save(const std::string& key, std::span<const std::byte> from, const Event& after);
+  // Saves device memory as the next version of `key`, once all of `after` have passed; what failed before them fails
+  // the save, so that nothing half-computed is ever stored.
+  Departure save(const std::string& key, std::span<const std::byte> from, std::vector<Event> after);
 
  private:
   struct Save;
@@ -42,6 +44,7 @@ class SliceSaver {
   void copy(const std::shared_ptr<Save>& save);
   void write(Window& window);
   void finish(Save& save);
+  void abandon(Save& save, const std::exception_ptr& failure);
 
   SliceStore& store_;
   StagingRing& ring_;

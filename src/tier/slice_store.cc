@@ -133,7 +133,14 @@ std::uint64_t SliceStore::commit(const std::string& note) {
       record.removed.push_back(key);
     }
   }
-  const std::uint64_t sequence = append(std::move(record));
+  std::uint64_t sequence = 0;
+  try {
+    sequence = append(std::move(record));
+  } catch (const Error&) {
+    const std::scoped_lock lock(maps_mutex_);
+    in_doubt_.push_back(std::move(staged));
+    throw;
+  }
   {
     const std::scoped_lock lock(maps_mutex_);
     for (const auto& [key, version] : staged) {

@@ -102,7 +102,7 @@ struct OpenDrives {
 
 // Throws InvalidInput for directories that are missing, read-only, locked, foreign, of another version, or not all of
 // one store's; FormatError for a damaged header.
-OpenDrives open_drives(const StoreHome& home);
+OpenDrives open_drives(const StoreHome& home, StoreAccess access);
 
 struct SnapshotInfo {
   std::string name;
@@ -190,7 +190,8 @@ class SliceStore {
   std::uint64_t sequence_ = 0;
   std::string note_;
   SliceMap current_;
-  SliceMap staged_;  // null: to be removed
+  SliceMap staged_;                 // null: to be removed
+  std::vector<SliceMap> in_doubt_;  // of a commit that failed: its record may stand, so its extents stay taken
   std::map<std::string, Snapshot> snapshots_;
   std::uint64_t num_writers_ = 0;
   std::uint64_t next_first_chunk_ = 0;

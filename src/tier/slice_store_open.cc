@@ -33,6 +33,16 @@ void require_distinct(const StoreHome& home) {
 
 std::string data_path(const std::string& directory) { return directory + "/slices.dat"; }
 
+const std::vector<std::string>& store_file_names() {
+  static const std::vector<std::string> kNames{"slices.dat", "journal.a", "journal.b", "sluice.lock"};
+  return kNames;
+}
+
+const std::vector<std::string>& leftover_file_names() {
+  static const std::vector<std::string> kNames{"slices.dat.new", "journal.a.new", "journal.b.new"};
+  return kNames;
+}
+
 JournalPlace journal_place(const StoreHome& home, const std::vector<std::string>& directories) {
   return {home.files, home.engine, directories.front(), directories[directories.size() > 1 ? 1 : 0]};
 }
@@ -52,6 +62,27 @@ void write_header(const StoreHome& home, File& file, const DriveHeader& header) 
 }
 
 namespace {
+
+// No directory holds a journal. A data file may then be what an interrupted creation left, which is overwritten, or a
+// drive of a store whose journals lie on drives that were not named, which must not be.
+void require_no_store(const StoreHome& home) {
+  std::vector<DriveHeader> headers;
+  for (const std::string& directory : home.directories) {
+    if (!home.files.exists(data_path(directory))) continue;
+    const auto file = home.files.open(data_path(directory), OpenMode::kReadOnly, home.caching);
+    headers.push_back(read_header(home, *file));
+  }
+  for (const DriveHeader& header : headers) {
+    const bool has_first = std::any_of(headers.begin(), headers.end(), [&](const DriveHeader& other) {
+      return other.store_id == header.store_id && other.drive_idx == 0;
+    });
+    if (has_first && header.weights.size() == home.directories.size()) continue;
+    throw InvalidInput(
+        fmt::format("'{}' is drive {} of a store on {} drives: name them all to open it, or name another "
+                    "directory",
+                    home.directories.front(), header.drive_idx, header.weights.size()));
+  }
+}
 
 // The file appears under its name only with a whole header in it.
 std::unique_ptr<File> create_data_file(const StoreHome& home, const std::string& directory, const DriveHeader& header) {
@@ -94,6 +125,10 @@ std::unique_ptr<SliceStore> SliceStore::create(const StoreHome& home, const Stor
   made.header.weights = shape.weights;
   if (made.header.weights.empty()) made.header.weights.assign(home.directories.size(), 1);
   CHECK(made.header.weights.size() == home.directories.size(), "one weight a drive");
+  if (home.directories.size() > kMaxDrives) {
+    throw InvalidInput(
+        fmt::format("a store lies on at most {} drives, {} are named", kMaxDrives, home.directories.size()));
+  }
 
   for (const std::string& directory : home.directories) {
     home.files.require_directory(directory, OpenMode::kReadWrite);
@@ -102,12 +137,8 @@ std::unique_ptr<SliceStore> SliceStore::create(const StoreHome& home, const Stor
       throw InvalidInput(
           fmt::format("'{}' holds a slice store already: open it, or name another directory", directory));
     }
-    // Without a journal our own file is what an interrupted creation left; anything else is not ours to overwrite.
-    if (home.files.exists(data_path(directory))) {
-      const auto file = home.files.open(data_path(directory), OpenMode::kReadWrite, home.caching);
-      read_header(home, *file);
-    }
   }
+  require_no_store(home);
   for (std::uint32_t i = 0; i < home.directories.size(); ++i) {
     made.header.drive_idx = i;
     made.drives.push_back({home.directories[i], create_data_file(home, home.directories[i], made.header)});
@@ -119,17 +150,21 @@ std::unique_ptr<SliceStore> SliceStore::create(const StoreHome& home, const Stor
   return store;
 }
 
-OpenDrives open_drives(const StoreHome& home) {
+OpenDrives open_drives(const StoreHome& home, StoreAccess access) {
   require_distinct(home);
   OpenDrives opened;
   std::vector<std::pair<DriveHeader, StoreSpace::Drive>> found;
+  const OpenMode mode = access == StoreAccess::kReadWrite ? OpenMode::kReadWrite : OpenMode::kReadOnly;
   for (const std::string& directory : home.directories) {
-    home.files.require_directory(directory, OpenMode::kReadWrite);
+    home.files.require_directory(directory, mode);
     if (!home.files.exists(data_path(directory))) {
       throw InvalidInput(fmt::format("'{}' holds no slice store: name the directory that does", directory));
     }
-    opened.locks.push_back(home.files.lock(directory));
-    auto file = home.files.open(data_path(directory), OpenMode::kReadWrite, home.caching);
+    // Where nothing can be written nobody else can change the store either.
+    if (access == StoreAccess::kReadWrite || home.files.writable(directory)) {
+      opened.locks.push_back(home.files.lock(directory));
+    }
+    auto file = home.files.open(data_path(directory), mode, home.caching);
     DriveHeader header = read_header(home, *file);
     found.emplace_back(std::move(header), StoreSpace::Drive{directory, std::move(file)});
   }
@@ -145,14 +180,14 @@ OpenDrives open_drives(const StoreHome& home) {
       throw InvalidInput(fmt::format("the store in '{}' lies on {} drives, of which {} are named: name them all",
                                      found.front().second.directory, first.weights.size(), found.size()));
     }
-    opened.drives.push_back(std::move(found[i].second));
   }
   opened.header = first;
+  for (auto& [header, drive] : found) opened.drives.push_back(std::move(drive));
   return opened;
 }
 
 std::unique_ptr<SliceStore> SliceStore::open(const StoreHome& home, StoreAccess access) {
-  std::unique_ptr<SliceStore> store(new SliceStore(home, open_drives(home)));
+  std::unique_ptr<SliceStore> store(new SliceStore(home, open_drives(home, access)));
   if (!holds_store(home)) {
     throw InvalidInput(
         fmt::format("the making of the store in '{}' was interrupted and it holds nothing: make it again",
@@ -172,12 +207,9 @@ std::unique_ptr<SliceStore> SliceStore::open(const StoreHome& home, StoreAccess 
     log_warning(fmt::format("{}; the other copy was whole and nothing is lost, but watch this drive", sentence));
   }
   for (const std::string& sentence : contents.unfinished) log_debug(sentence);
-  if (contents.damage.empty() && contents.unfinished.empty()) {
-    store->journal_ = Journal::open(store->journal_place_, contents);
-    store->journal_base_bytes_ = contents.base_bytes;
-  } else {
-    store->rewrite_journal(contents.epoch + 1);
-  }
+  // Even where nothing is amiss: a process that was killed may have left records that only the page cache has. What is
+  // recovered must be durable before the extents that it does not need are written over.
+  store->rewrite_journal(contents.epoch + 1);
   return store;
 }
 

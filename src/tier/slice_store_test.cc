@@ -182,6 +182,39 @@ TEST(SliceStore, AfterAFailedCommitTheLastOneStandsAndNoMoreAreTaken) {
   }
 }
 
+TEST(SliceStore, AFailedCommitWhoseRecordStandsIsStillWhole) {
+  FakeStore fake(2);
+  auto store = SliceStore::create(fake.home(), FakeStore::shape(2));
+  put(*store, "a", {1, 30000});
+  store->commit("1");
+  put(*store, "a", {2, 30000});
+  fake.disk.set_hook([](const FakeOperation& operation) {
+    return operation.op == FakeOp::kWrite && operation.path.ends_with("journal.b") ? Fault::kEio : Fault::kNone;
+  });
+  EXPECT_THROW(store->commit("2"), IoError);
+  fake.disk.set_hook(nullptr);
+  // The run does not know yet and writes on: not over what the record in the other copy names.
+  put(*store, "a", {3, 30000});
+  put(*store, "b", {4, 30000});
+  store.reset();
+  store = SliceStore::open(fake.home());
+  EXPECT_EQ(store->last_note(), "2");
+  EXPECT_TRUE(holds(*store, "a", {2, 30000}));
+}
+
+TEST(SliceStore, ADriveOfALargerStoreIsNotTakenForAnInterruptedCreation) {
+  FakeStore fake(3);
+  auto store = SliceStore::create(fake.home(), FakeStore::shape(3));
+  put(*store, "a", {1, 200000});
+  store->commit("1");
+  store.reset();
+  StoreHome third = fake.home();
+  third.directories = {"/drive2"};
+  EXPECT_THROW(SliceStore::create(third, {}), InvalidInput);
+  EXPECT_THROW(SliceStore::open(third), InvalidInput);
+  EXPECT_TRUE(holds(*SliceStore::open(fake.home()), "a", {1, 200000}));
+}
+
 TEST(SliceStore, AFailedWriteShowsAtItsTicketAndCannotBeFinished) {
   FakeStore fake;
   auto store = SliceStore::create(fake.home(), FakeStore::shape(1));

@@ -68,8 +68,8 @@ class StagingRing {
   std::deque<Idle> idle_;
 };
 
-// A ring for this budget and these chunks: slots large enough to keep a drive busy, as few as hide its latency, at most
-// half of the budget. Throws OutOfBudget where not even two chunks fit.
-StagingRing::Shape staging_shape(std::uint64_t host_budget_bytes, std::uint64_t chunk_bytes);
+// A ring within `staging_bytes` for these chunks: slots large enough to keep a drive busy, as many as still bring
+// speed. Throws OutOfBudget where not even two chunks fit.
+StagingRing::Shape staging_shape(std::uint64_t staging_bytes, std::uint64_t chunk_bytes);
 
 }  // namespace sluice

@@ -21,6 +21,10 @@ namespace {
 
 using Kind = StoreFinding::Kind;
 
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 // Headers that cannot be parsed, by the position of their directory. A directory with a journal or beside a whole
 // header of the same store is ours even if its first bytes are not.
 std::map<std::size_t, std::string> damaged_headers(const StoreHome& home) {
@@ -51,6 +55,14 @@ std::string directory_with(const StoreHome& home, const std::string& name) {
   return home.directories.front();
 }
 
+// Ours are, up to where extents begin; somebody else's file hardly is.
+bool blank_behind_header(const StoreHome& home, File& file) {
+  if (file.size_bytes() < kDataStart) return false;
+  const PageMemory blank(kDataStart - kBlockBytes);
+  home.engine.submit(IoRequest::read(file, kBlockBytes, blank.bytes())).wait();
+  return std::all_of(blank.bytes().begin(), blank.bytes().end(), [](std::byte value) { return value == std::byte{0}; });
+}
+
 // Writes the one damaged header anew from the journal. False where that is not possible.
 bool repair_header(const StoreHome& home, std::size_t damaged_idx) {
   const JournalContents contents =
@@ -61,10 +73,13 @@ bool repair_header(const StoreHome& home, std::size_t damaged_idx) {
   for (std::size_t i = 0; i < home.directories.size(); ++i) {
     if (i == damaged_idx) continue;
     const auto file = home.files.open(data_path(home.directories[i]), OpenMode::kReadOnly, home.caching);
-    missing.erase(read_header(home, *file).drive_idx);
+    const DriveHeader header = read_header(home, *file);
+    if (header.store_id != contents.store_id) return false;
+    missing.erase(header.drive_idx);
   }
   const auto lock = home.files.lock(home.directories[damaged_idx]);
   const auto file = home.files.open(data_path(home.directories[damaged_idx]), OpenMode::kReadWrite, home.caching);
+  if (!blank_behind_header(home, *file)) return false;
   write_header(home, *file,
                {.store_id = contents.store_id,
                 .drive_idx = *missing.begin(),
@@ -74,13 +89,11 @@ bool repair_header(const StoreHome& home, std::size_t damaged_idx) {
 }
 
 void find_orphans(const StoreHome& home, Repair repair, std::vector<StoreFinding>& findings) {
-  const std::set<std::string> known{"slices.dat", "journal.a", "journal.b", "sluice.lock"};
   for (const std::string& directory : home.directories) {
     for (const std::string& name : home.files.list(directory)) {
-      if (known.contains(name)) continue;
+      if (has(store_file_names(), name)) continue;
       // Only what we ourselves leave behind is ours to remove.
-      const bool ours = name == "slices.dat.new" || name == "journal.a.new" || name == "journal.b.new" ||
-                        name.starts_with(".sluice-");
+      const bool ours = has(leftover_file_names(), name) || name.starts_with(".sluice-");
       const bool remove = ours && repair == Repair::kYes;
       const std::string path = fmt::format("{}/{}", directory, name);
       if (remove) home.files.remove(path);
@@ -120,7 +133,7 @@ class Verifier {
       part.reset();
     };
     for (std::uint64_t offset = 0; offset < version.stored_bytes(); turn ^= 1) {
-      if (progress_.interrupted()) throw Cancelled("the check was interrupted; nothing was changed");
+      if (progress_.interrupted()) throw Cancelled("the check was interrupted");
       settle(parts[turn]);
       const std::span<std::byte> bytes =
           windows_[turn].bytes().first(std::min(windows_[turn].size_bytes(), version.stored_bytes() - offset));

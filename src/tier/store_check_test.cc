@@ -66,8 +66,8 @@ TEST(StoreCheck, ADamagedHeaderIsWrittenAnewFromTheJournal) {
 TEST(StoreCheck, LeftoversOfACrashAreOrphansAndForeignFilesAreLeftAlone) {
   FakeStore fake;
   filled(fake).reset();
-  fake.disk.open("/drive0/journal.a.new", OpenMode::kCreate, Caching::kPageCache);
-  fake.disk.open("/drive0/thesis.doc", OpenMode::kCreate, Caching::kPageCache);
+  static_cast<void>(fake.disk.open("/drive0/journal.a.new", OpenMode::kCreate, Caching::kPageCache));
+  static_cast<void>(fake.disk.open("/drive0/thesis.doc", OpenMode::kCreate, Caching::kPageCache));
   EXPECT_EQ(check_store(fake.home(), Repair::kNo, {}).findings.size(), 2U);
   EXPECT_TRUE(fake.disk.exists("/drive0/journal.a.new"));
   EXPECT_TRUE(check_store(fake.home(), Repair::kYes, {}).whole());

@@ -12,6 +12,9 @@
 namespace sluice {
 
 std::string data_path(const std::string& directory);
+// Every name a store may have in a directory, and those of them that only an interrupted creation or rewrite leaves.
+const std::vector<std::string>& store_file_names();
+const std::vector<std::string>& leftover_file_names();
 // `directories` in the order of their drive index.
 JournalPlace journal_place(const StoreHome& home, const std::vector<std::string>& directories);
 // As parse_drive_header().

@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::uint64_t kDriveMagic = 0x455649524453'4C53ULL;    // "SLSDRIVE"
 constexpr std::uint64_t kRecordMagic = 0x44524F43'4552'4C53ULL;  // "SLRECORD"
-constexpr std::size_t kMaxDrives = 64;
 constexpr std::uint64_t kMaxChunkBytes = kGiB;
 
 constexpr std::size_t kMagicAt = 0;

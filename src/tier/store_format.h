@@ -28,6 +28,7 @@ namespace sluice {
 inline constexpr std::uint32_t kStoreVersion = 1;
 inline constexpr std::uint64_t kBlockBytes = 4096;
 inline constexpr std::uint64_t kDataStart = 1024 * 1024;
+inline constexpr std::size_t kMaxDrives = 64;
 
 struct DriveHeader {
   std::uint64_t store_id = 0;

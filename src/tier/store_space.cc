@@ -131,13 +131,6 @@ std::uint64_t StoreSpace::file_bytes() const {
   return bytes;
 }
 
-std::vector<std::uint64_t> StoreSpace::free_tail_bytes() const {
-  const std::scoped_lock lock(mutex_);
-  std::vector<std::uint64_t> tails;
-  for (const RangeAllocator& ranges : ranges_) tails.push_back(ranges.free_tail_bytes());
-  return tails;
-}
-
 void StoreSpace::shrink() {
   const std::scoped_lock lock(mutex_);
   for (std::uint32_t i = 0; i < drives_.size(); ++i) {

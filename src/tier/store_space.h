@@ -56,8 +56,7 @@ class StoreSpace : public std::enable_shared_from_this<StoreSpace> {
 
   std::uint64_t taken_bytes() const;
   std::uint64_t file_bytes() const;
-  // Bytes behind the last taken extent of each file: what shrink() would give back to the drive.
-  std::vector<std::uint64_t> free_tail_bytes() const;
+  // Cuts off what is free at the end of each file.
   void shrink();
 
   File& file(std::uint32_t drive_idx) { return *drives_[drive_idx].file; }

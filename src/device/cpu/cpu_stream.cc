@@ -78,8 +78,7 @@ Event CpuStream::record() {
 }
 
 void CpuStream::wait(const Event& event) {
-  if (event.passed()) return;
-  run([event] { event.wait(); });
+  run([event] { event.wait(); });  // even one that has passed: it may carry a failure
 }
 
 void CpuStream::push(std::function<void()> step) {
