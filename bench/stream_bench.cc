@@ -95,15 +95,14 @@ class StreamBench {
   enum class Use { kNothing, kCompare };
 
   double stream(Use use) {
-    std::atomic<std::uint64_t> num_wrong{0};
     const Stopwatch stopwatch(rig_.clock);
     Prefetcher prefetcher(rig_.tier, keys_);
     for (std::size_t i = 0; !prefetcher.done(); ++i) {
       Lease lease = prefetcher.next();
       lease.wait_on(*rig_.compute);
       if (use == Use::kCompare) {
-        rig_.compute->run([bytes = lease.bytes(), expected = expected_[i], &num_wrong] {
-          if (xxh3(bytes) != expected) ++num_wrong;
+        rig_.compute->run([bytes = lease.bytes(), expected = expected_[i], this] {
+          if (xxh3(bytes) != expected) ++num_wrong_;
         });
       }
       lease.use_on(*rig_.compute);
@@ -111,9 +110,9 @@ class StreamBench {
     }
     rig_.compute->synchronize();
     const double rate = gb_per_s(total_bytes_, stopwatch.seconds());
-    if (num_wrong > 0) {
+    if (num_wrong_ > 0) {
       throw FormatError(
-          fmt::format("{} of {} slices arrived other than they were written", num_wrong.load(), keys_.size()));
+          fmt::format("{} of {} slices arrived other than they were written", num_wrong_.load(), keys_.size()));
     }
     return rate;
   }
@@ -148,7 +147,9 @@ class StreamBench {
   const ProgressSink& progress_;
   std::uint64_t slice_bytes_;
   std::vector<std::string> keys_;
+  // Used on the compute stream, which the rig ends: these outlive it.
   std::vector<std::uint64_t> expected_;
+  std::atomic<std::uint64_t> num_wrong_{0};
   std::uint64_t total_bytes_ = 0;
   std::uint64_t work_bytes_ = 0;
   std::uint64_t done_bytes_ = 0;

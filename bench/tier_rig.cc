@@ -5,15 +5,11 @@
 
 #include <fmt/core.h>
 
-#include "base/units.h"
-#include "io/drive_speed.h"
-#include "io/stripe_pattern.h"
+#include "tier/measured_shape.h"
 #include "tier/store_files.h"
 
 namespace sluice {
 namespace {
-
-constexpr std::uint64_t kProbeBytes = 256 * kMiB;
 
 std::unique_ptr<SliceStore> open_store(const TierRigOptions& options, const StoreHome& home, const Clock& clock,
                                        ScratchStore& scratch) {
@@ -25,19 +21,6 @@ std::unique_ptr<SliceStore> open_store(const TierRigOptions& options, const Stor
 }
 
 }  // namespace
-
-StoreShape measured_shape(const StoreHome& home, const Clock& clock) {
-  StoreShape shape;
-  if (home.directories.size() < 2) return shape;
-  std::vector<double> speeds;
-  for (const std::string& directory : home.directories) {
-    home.files.require_directory(directory, OpenMode::kReadWrite);
-    speeds.push_back(
-        measure_drive({home.files, home.engine, home.caching, clock}, directory, kProbeBytes).read_gb_per_s);
-  }
-  shape.weights = weights_from_speeds(speeds);
-  return shape;
-}
 
 TierRig::TierRig(const TierRigOptions& options)
     : choice(choose_engine(options.directories, options.engine)),

@@ -59,7 +59,4 @@ class TierRig {
   std::unique_ptr<Stream> compute;
 };
 
-// Drives that differ are measured and given unequal shares; drives alike get equal ones.
-StoreShape measured_shape(const StoreHome& home, const Clock& clock);
-
 }  // namespace sluice

@@ -133,6 +133,19 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(report["findings"], [])
             self.assertIn(f"step {report['note']}", sentence)
 
+    def test_ctrl_c_leaves_nothing_of_a_benchmark(self):
+        for verb in ("io", "stream", "commit"):
+            words = [SLUICE, "bench", verb, "--cache", self.dir, "--size", "1GiB"]
+            words += ["--steps", "100000"] if verb == "commit" else ["--rounds", "1000"]
+            running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            while not os.listdir(self.dir):  # until it is at work
+                self.assertIsNone(running.poll())
+            running.send_signal(signal.SIGINT)
+            _, sentence = running.communicate(timeout=60)
+            self.assertEqual(running.returncode, 130, sentence)
+            self.assertIn("interrupted", sentence)
+            self.assertEqual(os.listdir(self.dir), [], verb)
+
     def test_damage_is_named_and_ends_with_one(self):
         store = self.make_store(steps=1)
         data = os.path.join(store, "slices.dat")

@@ -59,7 +59,7 @@ std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array<std::string_view, 5> kNames{"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
   std::size_t unit_idx = 0;
-  while (value >= 1024.0 && unit_idx + 1 < kNames.size()) {
+  while (value >= 1023.995 && unit_idx + 1 < kNames.size()) {  // what would print as 1024.00 is one of the next
     value /= 1024.0;
     ++unit_idx;
   }

@@ -65,6 +65,7 @@ TEST(FormatBytes, UsesTheLargestUnitThatIsReached) {
   EXPECT_EQ(format_bytes(1536 * kMiB), "1.50 GiB");
   EXPECT_EQ(format_bytes(kGiB - kMiB), "1023 MiB");
   EXPECT_EQ(format_bytes(kTiB), "1 TiB");
+  EXPECT_EQ(format_bytes(kMiB - 1), "1.00 MiB");
   EXPECT_EQ(format_bytes(5000 * kTiB), "5000 TiB");
 }
 

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What share of a new store each drive should hold.
+#pragma once
+
+#include "base/clock.h"
+#include "tier/slice_store.h"
+
+namespace sluice {
+
+// Several drives are measured, for about a second each, and hold shares that follow their speed; drives alike hold
+// equal ones. Throws as SliceStore::create() does for directories that cannot serve.
+StoreShape measured_shape(const StoreHome& home, const Clock& clock);
+
+}  // namespace sluice
