@@ -12,6 +12,21 @@
 
 namespace sluice {
 
+namespace {
+
+// Passed, and nothing before it failed. A use that failed is kept: a slice it left half-computed must not be saved.
+bool ended_well(const Event& use) {
+  if (!use.passed()) return false;
+  try {
+    use.wait();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
 struct Lease::Resident {
   std::string key;
   Reservation reservation;
@@ -197,8 +212,8 @@ bool DeviceTier::evict_one(Patience patience) {
   }
   if (dirty == nullptr) return false;
   const Departure departure = saver_.save(dirty->key, dirty->buffer.bytes(), dirty->uses);
+  departure.device_free.get();  // where it fails, the slice stays here, dirty
   saving_[dirty->key] = departure.staged;
-  departure.device_free.get();
   drop(*dirty);
   return true;
 }
@@ -213,7 +228,7 @@ void DeviceTier::drop(Lease::Resident& resident) {
 void DeviceTier::release(Lease::Resident& resident, Stream* used_on) {
   const std::scoped_lock lock(mutex_);
   if (used_on != nullptr) {
-    std::erase_if(resident.uses, [](const Event& use) { return use.passed(); });
+    std::erase_if(resident.uses, ended_well);
     resident.uses.push_back(used_on->record());
   }
   --resident.num_leases;

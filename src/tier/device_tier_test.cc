@@ -205,6 +205,42 @@ TEST_F(DeviceTierTest, AStepThatFailedOnAStreamIsNotSaved) {
   EXPECT_TRUE(holds(*store_, key(1), {101, kSliceBytes}));
 }
 
+TEST_F(DeviceTierTest, AFailedUseIsRememberedAcrossLaterOnes) {
+  const auto other = device_.make_stream("other");
+  {
+    Lease lease = tier_->acquire(key(0));
+    lease.wait();
+    compute_->run([] { throw DeviceError("the kernel fell over"); });
+    lease.use_on(*compute_);
+    lease.mark_dirty();
+  }
+  EXPECT_THROW(compute_->synchronize(), DeviceError);
+  {
+    Lease lease = tier_->acquire(key(0));
+    lease.use_on(*other);
+  }
+  other->synchronize();
+  EXPECT_THROW(tier_->save_dirty(), DeviceError);
+}
+
+// Holds the drawing above SliceSaver to its word.
+TEST_F(DeviceTierTest, WindowsAreWrittenInOrderEachAfterItsCopy) {
+  overwrite(0, 100);
+  overwrite(1, 101);
+  const std::size_t before = trace_.spans().size();
+  tier_->save_dirty();
+  const std::vector<LaneSpan> spans = trace_.spans();
+  std::map<Lane, std::vector<std::pair<std::string, std::uint64_t>>> order;
+  std::map<std::pair<std::string, std::uint64_t>, std::map<Lane, std::size_t>> ended;
+  for (std::size_t i = before; i < spans.size(); ++i) {
+    order[spans[i].lane].emplace_back(spans[i].slice, spans[i].offset);
+    ended[{spans[i].slice, spans[i].offset}][spans[i].lane] = i;
+  }
+  EXPECT_EQ(order[Lane::kDeviceToHost].size(), 14U);
+  EXPECT_EQ(order[Lane::kHostToNvme], order[Lane::kDeviceToHost]);
+  for (const auto& [window, lanes] : ended) EXPECT_LT(lanes.at(Lane::kDeviceToHost), lanes.at(Lane::kHostToNvme));
+}
+
 TEST_F(DeviceTierTest, TwoStreamsThatUseOneSliceBothHaveToPass) {
   const auto other = device_.make_stream("other");
   std::promise<void> gate;

@@ -14,6 +14,9 @@ namespace {
 struct Writing {
   StagingRing::Slot slot;
   Ticket ticket;
+  std::uint64_t offset;
+  std::uint64_t size_bytes;
+  std::int64_t begin_ns;
 };
 
 }  // namespace
@@ -101,13 +104,14 @@ void SliceSaver::write(Window& window) {
     if (!save.failure) {
       const std::int64_t begin_ns = trace_ != nullptr ? trace_->now_ns() : 0;
       Ticket ticket = save.writer->write(window.offset, window.bytes);
-      save.writing.push_back({std::move(window.slot), std::move(ticket)});
+      save.writing.push_back({std::move(window.slot), std::move(ticket), window.offset, window.bytes.size(), begin_ns});
       while (save.writing.size() >= max_writing || (last && !save.writing.empty())) {
-        save.writing.front().ticket.wait();
+        Writing& oldest = save.writing.front();
+        oldest.ticket.wait();
+        if (trace_ != nullptr) {
+          trace_->add({Lane::kHostToNvme, save.key, oldest.offset, oldest.size_bytes, oldest.begin_ns, 0});
+        }
         save.writing.pop_front();
-      }
-      if (trace_ != nullptr) {
-        trace_->add({Lane::kHostToNvme, save.key, window.offset, window.bytes.size(), begin_ns, 0});
       }
     }
   } catch (...) {  // carried to whoever waits for the slice to be staged

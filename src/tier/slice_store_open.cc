@@ -66,21 +66,22 @@ namespace {
 // No directory holds a journal. A data file may then be what an interrupted creation left, which is overwritten, or a
 // drive of a store whose journals lie on drives that were not named, which must not be.
 void require_no_store(const StoreHome& home) {
-  std::vector<DriveHeader> headers;
+  std::map<std::string, DriveHeader> headers;
   for (const std::string& directory : home.directories) {
     if (!home.files.exists(data_path(directory))) continue;
     const auto file = home.files.open(data_path(directory), OpenMode::kReadOnly, home.caching);
-    headers.push_back(read_header(home, *file));
+    headers[directory] = read_header(home, *file);
   }
-  for (const DriveHeader& header : headers) {
-    const bool has_first = std::any_of(headers.begin(), headers.end(), [&](const DriveHeader& other) {
-      return other.store_id == header.store_id && other.drive_idx == 0;
+  for (const auto& entry : headers) {
+    const DriveHeader& header = entry.second;
+    const bool has_first = std::any_of(headers.begin(), headers.end(), [&](const auto& other) {
+      return other.second.store_id == header.store_id && other.second.drive_idx == 0;
     });
     if (has_first && header.weights.size() == home.directories.size()) continue;
     throw InvalidInput(
         fmt::format("'{}' is drive {} of a store on {} drives: name them all to open it, or name another "
                     "directory",
-                    home.directories.front(), header.drive_idx, header.weights.size()));
+                    entry.first, header.drive_idx, header.weights.size()));
   }
 }
 
