@@ -258,6 +258,7 @@ TEST_F(DeviceTierTest, TwoStreamsThatUseOneSliceBothHaveToPass) {
   const Lease c = tier_->acquire(key(2));
   EXPECT_EQ(tier_->try_acquire(key(3)), std::nullopt);
   gate.set_value();
+  compute_->synchronize();
 }
 
 TEST_F(DeviceTierTest, AFullDriveShowsWhenADirtySliceMustGo) {
