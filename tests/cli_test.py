@@ -70,6 +70,20 @@ class CommandLine(unittest.TestCase):
         self.assertLessEqual(report["peak_rss_bytes"], (32 + 16 + 64) << 20)
         self.assertEqual(os.listdir(self.dir), [])
 
+    def test_a_store_over_two_directories_streams_and_is_checked(self):
+        places = [os.path.join(self.dir, name) for name in ("one", "two")]
+        words = []
+        for place in places:
+            os.mkdir(place)
+            words += ["--cache", place]
+        done = run("bench", "commit", *words, "--size", "64MiB", "--steps", "2", "--keep", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(json.loads(done.stdout.splitlines()[-1])["drive_bytes_written"]), 2)
+        self.assert_refused(run("store", "check", places[0]), 2, "2 drives")
+        report = json.loads(run("store", "check", *reversed(places), "--json").stdout)
+        self.assertTrue(report["whole"])
+        self.assertEqual(report["verified_bytes"], 64 << 20)
+
     def test_the_threads_engine_does_the_same(self):
         done = run("bench", "stream", "--cache", self.dir, "--size", "64MiB", "--host", "32MiB", "--device", "16MiB",
                    "--rounds", "1", "--io", "threads", "--json")

@@ -134,8 +134,11 @@ void bench_commit(const BenchArguments& arguments) {
       display.sink());
   display.finish();
   if (InterruptGuard::requested()) {
-    throw Cancelled(fmt::format("interrupted after step {}, which is committed{}", result.last_step,
-                                arguments.keep ? "; run the same command to go on" : "; the store was removed"));
+    const std::string where = result.last_step == result.first_step
+                                  ? "before its first step was committed"
+                                  : fmt::format("after step {}, which is committed", result.last_step);
+    throw Cancelled(fmt::format("interrupted {}; {}", where,
+                                arguments.keep ? "run the same command to go on" : "the store was removed"));
   }
   if (arguments.json) {
     const nlohmann::ordered_json json{

@@ -17,7 +17,7 @@ namespace sluice {
 int run_command_line(int argc, char** argv) {
   CLI::App app{"Sluice fine-tunes and serves language models larger than the GPU.", "sluice"};
   app.require_subcommand(1);
-  app.set_version_flag("--version", "sluice 0.1.0");
+  app.set_version_flag("--version", "sluice " SLUICE_VERSION);
   app.add_flag_callback(
       "--verbose", [] { set_log_level(LogLevel::kDebug); }, "Say more on standard error");
   add_env_verb(app);
