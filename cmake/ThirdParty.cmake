@@ -22,6 +22,25 @@ find_library(URING_LIBRARY liburing${archive_or_shared_suffix} REQUIRED)
 add_library(third_party_uring INTERFACE)
 target_link_libraries(third_party_uring INTERFACE ${URING_LIBRARY})
 
+# SIMD with run-time dispatch: AVX-512, AVX2, and what every x86-64 has. Sets between those gain too little for the
+# time they take to compile.
+find_library(HWY_LIBRARY libhwy.so REQUIRED)
+add_library(third_party_hwy INTERFACE)
+target_compile_definitions(third_party_hwy INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL)")
+target_link_libraries(third_party_hwy INTERFACE ${HWY_LIBRARY})
+
+# What text needs: regular expressions with Unicode classes, Unicode normal forms, SentencePiece models.
+find_library(PCRE2_LIBRARY libpcre2-8${archive_or_shared_suffix} REQUIRED)
+add_library(third_party_pcre2 INTERFACE)
+target_compile_definitions(third_party_pcre2 INTERFACE PCRE2_CODE_UNIT_WIDTH=8)
+target_link_libraries(third_party_pcre2 INTERFACE ${PCRE2_LIBRARY})
+find_library(UTF8PROC_LIBRARY libutf8proc${archive_or_shared_suffix} REQUIRED)
+add_library(third_party_utf8proc INTERFACE)
+target_link_libraries(third_party_utf8proc INTERFACE ${UTF8PROC_LIBRARY})
+find_library(SENTENCEPIECE_LIBRARY libsentencepiece.so REQUIRED)
+add_library(third_party_sentencepiece INTERFACE)
+target_link_libraries(third_party_sentencepiece INTERFACE ${SENTENCEPIECE_LIBRARY})
+
 if(NOT SLUICE_FUZZ)
   find_package(GTest REQUIRED)
   include(GoogleTest)

@@ -39,10 +39,15 @@ class Event {
   std::shared_ptr<const State> state_;  // shared by copies of the event and by the stream that will reach it
 };
 
+enum class DeviceKind : std::uint8_t { kCpu };
+
 // Work in order. Destruction waits for all of it. Thread-safe.
 class Stream {
  public:
   virtual ~Stream() = default;
+
+  // Whose kernels work put here runs: operations choose by it.
+  virtual DeviceKind kind() const = 0;
 
   // Both ends stay valid until an event recorded afterwards has passed. Either end may be host or device memory; host
   // memory that is not pinned makes it slower, never wrong.

@@ -11,12 +11,14 @@
 #include "device/cpu/cpu_stream.h"
 
 namespace sluice {
-CpuDevice::CpuDevice(std::uint64_t arena_bytes)
-    : arena_(round_down(arena_bytes, kAlignment)), ranges_(arena_.size_bytes(), kAlignment) {}
+CpuDevice::CpuDevice(std::uint64_t arena_bytes, std::size_t num_threads)
+    : team_(num_threads), arena_(round_down(arena_bytes, kAlignment)), ranges_(arena_.size_bytes(), kAlignment) {}
 
 CpuDevice::~CpuDevice() { CHECK(ranges_.free_bytes() == arena_.size_bytes(), "buffers die before their device"); }
 
-std::unique_ptr<Stream> CpuDevice::make_stream(const std::string& name) { return std::make_unique<CpuStream>(name); }
+std::unique_ptr<Stream> CpuDevice::make_stream(const std::string& name) {
+  return std::make_unique<CpuStream>(name, team_);
+}
 
 Buffer CpuDevice::allocate(std::uint64_t size_bytes, std::string_view who) {
   const std::scoped_lock lock(mutex_);

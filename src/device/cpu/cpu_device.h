@@ -7,13 +7,15 @@
 
 #include "base/page_memory.h"
 #include "base/range_allocator.h"
+#include "base/worker_team.h"
 #include "device/device.h"
 
 namespace sluice {
 
 class CpuDevice : public Device {
  public:
-  explicit CpuDevice(std::uint64_t arena_bytes);
+  // num_threads: those that kernels use, whatever the number of streams.
+  explicit CpuDevice(std::uint64_t arena_bytes, std::size_t num_threads = 1);
   ~CpuDevice() override;
   CpuDevice(const CpuDevice&) = delete;
   CpuDevice& operator=(const CpuDevice&) = delete;
@@ -26,6 +28,7 @@ class CpuDevice : public Device {
   std::uint64_t free_bytes() const override;
 
  private:
+  WorkerTeam team_;
   mutable std::mutex mutex_;
   PageMemory arena_;
   RangeAllocator ranges_;

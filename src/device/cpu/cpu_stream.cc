@@ -39,7 +39,7 @@ class CpuEventState : public Event::State {
 
 }  // namespace
 
-CpuStream::CpuStream(const std::string& name) {
+CpuStream::CpuStream(const std::string& name, WorkerTeam& team) : team_(team) {
   thread_ = std::thread([this, name] {
     name_this_thread(name);
     work();

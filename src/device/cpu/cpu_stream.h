@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that runs work in order. After a failure it skips what follows: every later event carries that failure.
+// A thread that runs work in order; kernels share their loops with the device's team. After a failure it skips what
+// follows: every later event carries that failure.
 #pragma once
 
 #include <condition_variable>
@@ -9,16 +10,21 @@
 #include <mutex>
 #include <thread>
 
+#include "base/worker_team.h"
 #include "device/device.h"
 
 namespace sluice {
 
 class CpuStream : public Stream {
  public:
-  explicit CpuStream(const std::string& name);
+  // The team outlives the stream.
+  CpuStream(const std::string& name, WorkerTeam& team);
   ~CpuStream() override;
   CpuStream(const CpuStream&) = delete;
   CpuStream& operator=(const CpuStream&) = delete;
+
+  DeviceKind kind() const override { return DeviceKind::kCpu; }
+  WorkerTeam& team() const { return team_; }
 
   void copy(std::span<std::byte> to, std::span<const std::byte> from) override;
   void run(std::function<void()> work) override;
@@ -29,6 +35,7 @@ class CpuStream : public Stream {
   void push(std::function<void()> step);
   void work();
 
+  WorkerTeam& team_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> steps_;

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that share one loop at a time. Which thread runs which item is not fixed, so an item's result must depend on
+// the item alone; loops that reduce do so over items of fixed size, merged in item order. That is how results stay the
+// same for any number of threads. One caller at a time; the caller works too. Items must not throw.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace sluice {
+
+class WorkerTeam {
+ public:
+  // num_threads counts the caller: a team of 1 starts no thread.
+  explicit WorkerTeam(std::size_t num_threads);
+  ~WorkerTeam();
+  WorkerTeam(const WorkerTeam&) = delete;
+  WorkerTeam& operator=(const WorkerTeam&) = delete;
+
+  std::size_t num_threads() const { return threads_.size() + 1; }
+
+  // Runs item(item_idx, worker_idx) for every item in [0, num_items), worker_idx < num_threads(); returns when all ran.
+  using Item = std::function<void(std::int64_t item_idx, std::size_t worker_idx)>;
+  void for_each(std::int64_t num_items, const Item& item);
+
+ private:
+  void work(std::size_t worker_idx);
+  void take_items(std::size_t worker_idx);
+
+  std::mutex callers_;  // a second caller waits for the first
+
+  std::mutex mutex_;
+  std::condition_variable start_;
+  std::condition_variable done_;
+  std::atomic<std::uint64_t> loop_count_{0};  // which loop is the current one
+  std::atomic<std::int64_t> next_item_{0};
+  std::atomic<std::size_t> busy_{0};  // threads that have not finished the current loop
+  std::int64_t num_items_ = 0;
+  const Item* item_ = nullptr;
+  bool closing_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cpu/elementwise.h"
+
+#include <algorithm>
+
+#include "base/bf16.h"
+#include "base/units.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cpu/elementwise.cc"  // NOLINT
+#include "hwy/foreach_target.h"                      // IWYU pragma: keep
+//
+#include "hwy/highway.h"
+#include "ops/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::cpu {
+namespace HWY_NAMESPACE {  // NOLINT
+
+template <typename T>
+void add_range(T* out, const T* a, const T* b, std::size_t count) {
+  const F32Tag d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t at = 0;
+  for (; at + lanes <= count; at += lanes) store(d, hn::Add(load(d, a + at), load(d, b + at)), out + at);
+  if (at < count) {
+    const std::size_t rest = count - at;
+    store_part(d, hn::Add(load_part(d, a + at, rest), load_part(d, b + at, rest)), out + at, rest);
+  }
+}
+
+void add_f32(float* out, const float* a, const float* b, std::size_t count) { add_range(out, a, b, count); }
+void add_bf16(BF16* out, const BF16* a, const BF16* b, std::size_t count) { add_range(out, a, b, count); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice::cpu {
+namespace {
+
+HWY_EXPORT(add_f32);
+HWY_EXPORT(add_bf16);
+
+constexpr std::int64_t kItemElements = 1 << 15;
+
+}  // namespace
+
+void add(WorkerTeam& team, const TensorView& out, const TensorView& a, const TensorView& b) {
+  const std::int64_t total = out.shape().num_elements();
+  team.for_each(div_ceil(total, kItemElements), [&](std::int64_t item_idx, std::size_t) {
+    const auto first = static_cast<std::size_t>(item_idx * kItemElements);
+    const auto count = static_cast<std::size_t>(std::min(kItemElements, total - item_idx * kItemElements));
+    if (out.dtype() == DType::kF32) {
+      HWY_DYNAMIC_DISPATCH(add_f32)
+      (&out.as<float>()[first], &a.as<float>()[first], &b.as<float>()[first], count);
+    } else {
+      HWY_DYNAMIC_DISPATCH(add_bf16)
+      (&out.as<BF16>()[first], &a.as<BF16>()[first], &b.as<BF16>()[first], count);
+    }
+  });
+}
+
+}  // namespace sluice::cpu
+#endif
