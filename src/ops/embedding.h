@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of a table by index, and the gradient of that. Tokens are taken in order, so the sums have one order.
+#pragma once
+
+#include <cstdint>
+
+#include "device/device.h"
+#include "ops/gemm.h"
+#include "tensor/tensor_view.h"
+
+namespace sluice {
+
+struct EmbeddingForward {
+  TensorView ids;    // (tokens) i32, each in [0, rows); checked when the stream gets there: InvalidInput
+  TensorView table;  // (rows, dim) f32 or bf16
+  TensorView out;    // (tokens, dim), table's dtype
+  float scale = 1;   // out = table[id] * scale, rounded once
+  Into into = Into::kOverwrite;
+};
+void embedding_forward(Stream& stream, const EmbeddingForward& args);
+
+struct EmbeddingBackward {
+  TensorView ids;     // (tokens) i32
+  TensorView dout;    // (tokens, dim) f32 or bf16
+  TensorView dtable;  // (rows, dim) f32, added to
+  float scale = 1;
+};
+void embedding_backward(Stream& stream, const EmbeddingBackward& args);
+
+}  // namespace sluice
