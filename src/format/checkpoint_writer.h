@@ -61,6 +61,7 @@ class CheckpointWriter {
     std::uint64_t size_bytes = 0;        // of the file
   };
 
+  void abandon() noexcept;
   void divide_into_shards();
   void lay_out(Shard& shard) const;
   void require_room() const;
@@ -78,9 +79,9 @@ class CheckpointWriter {
   std::string folder_;
   CheckpointPlan plan_;
   std::vector<Shard> shards_;
-  std::vector<std::string> part_paths_;  // temporaries that exist
-  std::unique_ptr<File> file_;           // of the shard that is being written
-  std::size_t shard_idx_ = 0;            // the shard and the tensor that the next byte belongs to
+  std::vector<std::string> created_paths_;  // what abandon() removes
+  std::unique_ptr<File> file_;              // of the shard that is being written
+  std::size_t shard_idx_ = 0;               // the shard and the tensor that the next byte belongs to
   std::size_t tensor_idx_ = 0;
   std::uint64_t tensor_done_bytes_ = 0;
 };

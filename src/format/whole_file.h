@@ -22,6 +22,9 @@ std::string read_whole_file(FileSystem& files, IoEngine& engine, const std::stri
 // Durable under `path` + kPartSuffix on return; the caller renames it. On failure no such file is left.
 void write_part_file(FileSystem& files, IoEngine& engine, const std::string& path, std::string_view text);
 
+// For cleaning up behind a failure that is already on its way: what cannot be removed stays.
+void remove_quietly(FileSystem& files, const std::string& path) noexcept;
+
 // In place on return; durable once the directory is synced.
 void write_whole_file(FileSystem& files, IoEngine& engine, const std::string& path, std::string_view text);
 
