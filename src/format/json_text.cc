@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <unordered_set>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,13 +13,54 @@
 #include "base/units.h"
 
 namespace sluice {
+namespace {
 
-nlohmann::json parse_json(std::string_view text, const std::string& where) {
+constexpr std::size_t kMaxQuotedBytes = 96;
+
+// Sees every key on its way into the document. One set of names for each object that is open.
+class DuplicateKeyCheck {
+ public:
+  explicit DuplicateKeyCheck(const std::string& where) : where_(where) {}
+
+  bool operator()(int /*depth*/, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
+    switch (event) {
+      case nlohmann::json::parse_event_t::object_start:
+        open_.emplace_back();
+        break;
+      case nlohmann::json::parse_event_t::object_end:
+        open_.pop_back();
+        break;
+      case nlohmann::json::parse_event_t::key: {
+        const auto& key = value.get_ref<const std::string&>();
+        if (!open_.back().insert(key).second) {
+          throw FormatError(
+              fmt::format("{} has the key {} twice in one object; expected it once", where_, in_quotes(key)));
+        }
+        break;
+      }
+      default:
+        break;
+    }
+    return true;
+  }
+
+ private:
+  const std::string& where_;
+  std::vector<std::unordered_set<std::string>> open_;
+};
+
+}  // namespace
+
+nlohmann::json parse_json(std::string_view text, const std::string& where, DuplicateKeys duplicates) {
   try {
-    return nlohmann::json::parse(text);
+    if (duplicates == DuplicateKeys::kLastWins) return nlohmann::json::parse(text);
+    DuplicateKeyCheck check(where);
+    return nlohmann::json::parse(text, std::ref(check));
   } catch (const nlohmann::json::parse_error& error) {
     throw FormatError(fmt::format("{} is not JSON: it goes wrong at byte {} of {}; was it cut off or edited?", where,
                                   error.byte, text.size()));
+  } catch (const nlohmann::json::out_of_range&) {
+    throw FormatError(fmt::format("{} has a number that is too large for any number type", where));
   }
 }
 
@@ -37,6 +80,30 @@ nlohmann::json read_json_file(const std::string& path, std::uint64_t max_bytes) 
     throw IoError(EIO, fmt::format("cannot read {}: it became shorter while it was read", path));
   }
   return parse_json(text, path);
+}
+
+std::string in_quotes(std::string_view text) {
+  std::size_t end = text.size();
+  if (end > kMaxQuotedBytes) {
+    end = kMaxQuotedBytes;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not within a character
+  }
+  std::string line = "\"";
+  for (const char c : text.substr(0, end)) line += static_cast<unsigned char>(c) < 0x20U || c == 0x7F ? '?' : c;
+  return line + (end < text.size() ? "...\"" : "\"");
+}
+
+std::string describe_json(const nlohmann::json& value) {
+  switch (value.type()) {
+    case nlohmann::json::value_t::array:
+      return fmt::format("a list of {}", value.size());
+    case nlohmann::json::value_t::object:
+      return "an object";
+    case nlohmann::json::value_t::string:
+      return in_quotes(value.get_ref<const std::string&>());
+    default:
+      return value.dump();
+  }
 }
 
 }  // namespace sluice

@@ -10,10 +10,21 @@
 
 namespace sluice {
 
+enum class DuplicateKeys {
+  kLastWins,  // as Python reads it
+  kRefuse,
+};
+
 // `where` names the text in failures (a path). Throws FormatError where the text is not JSON.
-nlohmann::json parse_json(std::string_view text, const std::string& where);
+nlohmann::json parse_json(std::string_view text, const std::string& where,
+                          DuplicateKeys duplicates = DuplicateKeys::kLastWins);
 
 // The whole file. Throws IoError where it cannot be read, FormatError where it is larger than `max_bytes` or not JSON.
 nlohmann::json read_json_file(const std::string& path, std::uint64_t max_bytes);
+
+// Text of a file as part of a sentence: in quotes, on one line, cut where it is long.
+std::string in_quotes(std::string_view text);
+// A value as part of a sentence: `17`, `"yarn"`, `a list of 3`, `an object`, `null`.
+std::string describe_json(const nlohmann::json& value);
 
 }  // namespace sluice

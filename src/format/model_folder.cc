@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/model_folder.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "format/checkpoint.h"
+#include "format/whole_file.h"
+#include "io/io_failure.h"
+
+namespace sluice {
+namespace {
+
+constexpr const char* kConfigName = "config.json";
+constexpr const char* kGenerationConfigName = "generation_config.json";
+
+// What transformers saves beside the weights of a text model.
+constexpr std::array<const char*, 9> kTokenizerNames{
+    "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+    "vocab.json",     "merges.txt",      "chat_template.jinja",   "chat_template.json",
+};
+
+constexpr std::uint64_t kMaxSideFileBytes = 512 * kMiB;  // tokenizers of 256k words take 35 MB
+
+std::optional<std::string> path_if_there(FileSystem& files, const std::string& folder, const std::string& name) {
+  std::string path = folder + "/" + name;
+  if (!files.exists(path)) return std::nullopt;
+  return path;
+}
+
+}  // namespace
+
+ModelFolder look_into_model_folder(FileSystem& files, const std::string& path) {
+  files.require_directory(path, OpenMode::kReadOnly);
+  ModelFolder folder;
+  folder.path = path;
+  folder.config = path_if_there(files, path, kConfigName);
+  folder.generation_config = path_if_there(files, path, kGenerationConfigName);
+  folder.tokenizer_json = path_if_there(files, path, "tokenizer.json");
+  folder.tokenizer_model = path_if_there(files, path, "tokenizer.model");
+  folder.tokenizer_config = path_if_there(files, path, "tokenizer_config.json");
+  folder.special_tokens_map = path_if_there(files, path, "special_tokens_map.json");
+  folder.chat_template = path_if_there(files, path, "chat_template.jinja");
+  folder.safetensors = path_if_there(files, path, kSafetensorsName);
+  if (!folder.safetensors) folder.safetensors = path_if_there(files, path, kSafetensorsIndexName);
+  return folder;
+}
+
+GenerationConfig parse_generation_config(const ConfigReader& config) {
+  constexpr IntRange kTokenIds{.min = 0, .max = std::numeric_limits<std::int32_t>::max()};
+  constexpr RealRange kShare{.min = 0, .max = 1};
+  GenerationConfig parsed;
+  parsed.do_sample = config.find_flag("do_sample");
+  parsed.temperature = config.find_real("temperature", {.min = 0});
+  parsed.top_p = config.find_real("top_p", kShare);
+  parsed.min_p = config.find_real("min_p", kShare);
+  parsed.repetition_penalty = config.find_real("repetition_penalty", {.min = 0});
+  parsed.max_new_tokens = config.find_int("max_new_tokens", {.min = 0});
+  // Some models write -1 for a token that they do not have, or for no limit.
+  const auto unless_minus_one = [&](const char* key) -> std::optional<std::int64_t> {
+    const std::optional<std::int64_t> number = config.find_int(key, {.min = -1, .max = kTokenIds.max});
+    return number == -1 ? std::nullopt : number;
+  };
+  parsed.top_k = unless_minus_one("top_k");
+  parsed.bos_token_id = unless_minus_one("bos_token_id");
+  parsed.pad_token_id = unless_minus_one("pad_token_id");
+  parsed.eos_token_ids = config.find_int_or_ints("eos_token_id", kTokenIds).value_or(std::vector<std::int64_t>());
+  return parsed;
+}
+
+void make_model_folder(const std::string& path) {
+  std::error_code failure;
+  std::filesystem::create_directories(path, failure);
+  if (failure) throw_io_failure(failure.value(), "make", path);
+}
+
+std::vector<std::string> copy_side_files(FileSystem& files, IoEngine& engine, const std::string& from_folder,
+                                         const std::string& to_folder, SideFiles which) {
+  files.require_directory(from_folder, OpenMode::kReadOnly);
+  files.require_directory(to_folder, OpenMode::kReadWrite);
+  std::vector<std::string> names(kTokenizerNames.begin(), kTokenizerNames.end());
+  if (which == SideFiles::kAll) names.insert(names.begin(), {kConfigName, kGenerationConfigName});
+  std::erase_if(names, [&](const std::string& name) { return !files.exists(from_folder + "/" + name); });
+  for (const std::string& name : names) {
+    const std::string text = read_whole_file(files, engine, from_folder + "/" + name, kMaxSideFileBytes);
+    write_whole_file(files, engine, to_folder + "/" + name, text);
+  }
+  if (!names.empty()) files.sync_directory(to_folder);
+  return names;
+}
+
+}  // namespace sluice

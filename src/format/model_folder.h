@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Hugging Face model folder holds besides its weights: which files there are, how text is to be generated, and
+// a copy of those files for a folder that new weights are saved to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/hf_config.h"
+#include "io/file.h"
+#include "io/io_engine.h"
+
+namespace sluice {
+
+// Paths of the files that are there.
+struct ModelFolder {
+  std::string path;
+  std::optional<std::string> config;             // config.json
+  std::optional<std::string> generation_config;  // generation_config.json
+  std::optional<std::string> tokenizer_json;
+  std::optional<std::string> tokenizer_model;  // SentencePiece
+  std::optional<std::string> tokenizer_config;
+  std::optional<std::string> special_tokens_map;
+  std::optional<std::string> chat_template;  // chat_template.jinja
+  std::optional<std::string> safetensors;    // model.safetensors, or else its index
+};
+
+// Throws InvalidInput where the folder is not one that can be read.
+ModelFolder look_into_model_folder(FileSystem& files, const std::string& path);
+
+// How the makers of a model want it sampled; absent values are theirs to leave open.
+struct GenerationConfig {
+  std::optional<bool> do_sample;
+  std::optional<double> temperature;
+  std::optional<double> top_p;
+  std::optional<double> min_p;
+  std::optional<std::int64_t> top_k;
+  std::optional<double> repetition_penalty;
+  std::optional<std::int64_t> max_new_tokens;
+  std::optional<std::int64_t> bos_token_id;
+  std::optional<std::int64_t> pad_token_id;
+  std::vector<std::int64_t> eos_token_ids;
+};
+
+// Also reads a config.json, where older models keep their token ids.
+GenerationConfig parse_generation_config(const ConfigReader& config);
+
+// Makes the folder and those above it where they are missing. Throws InvalidInput where that cannot be.
+void make_model_folder(const std::string& path);
+
+enum class SideFiles {
+  kAll,        // configuration and tokenizer
+  kTokenizer,  // all but config.json and generation_config.json
+};
+
+// Copies the side files that are there, each by rename, durable on return; returns their names. Weights are not copied.
+std::vector<std::string> copy_side_files(FileSystem& files, IoEngine& engine, const std::string& from_folder,
+                                         const std::string& to_folder, SideFiles which);
+
+}  // namespace sluice
