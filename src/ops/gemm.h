@@ -24,6 +24,22 @@ struct Gemm {
   Into into = Into::kOverwrite;
 };
 
+// No memory of c may be a's, b's or bias's. Where k is 0 the product is 0; where m or n is, nothing happens.
 void gemm(Stream& stream, const Gemm& args);
+
+struct GemmExtents {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+
+inline GemmExtents gemm_extents(const Gemm& args) {
+  const bool a_is_km = args.transpose_a == Transpose::kYes;
+  const bool b_is_nk = args.transpose_b == Transpose::kYes;
+  return {
+      .m = args.a.shape()[a_is_km ? 1 : 0], .n = args.b.shape()[b_is_nk ? 0 : 1], .k = args.a.shape()[a_is_km ? 0 : 1]};
+}
+
+inline bool has_bias(const Gemm& args) { return !args.bias.bytes().empty(); }
 
 }  // namespace sluice

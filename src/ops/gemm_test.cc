@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/gemm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/bf16.h"
+#include "base/random.h"
+#include "device/cpu/cpu_device.h"
+#include "ops/cpu/gemm.h"
+
+namespace sluice {
+namespace {
+
+class Matrix {
+ public:
+  Matrix() = default;
+  Matrix(DType dtype, std::int64_t rows, std::int64_t columns)
+      : dtype_(dtype),
+        rows_(rows),
+        columns_(columns),
+        memory_(static_cast<std::size_t>(rows * columns) * size_bytes(dtype)) {}
+
+  static Matrix random(DType dtype, std::int64_t rows, std::int64_t columns, Random& random) {
+    Matrix matrix(dtype, rows, columns);
+    for (std::int64_t at = 0; at < rows * columns; ++at)
+      matrix.set(at, static_cast<float>(random.next() >> 40) * 0x1p-23F - 1);
+    return matrix;
+  }
+
+  double get(std::int64_t at) const {
+    if (dtype_ == DType::kF32) return view().as<float>()[static_cast<std::size_t>(at)];
+    return to_float(view().as<BF16>()[static_cast<std::size_t>(at)]);
+  }
+  void set(std::int64_t at, float value) const {
+    if (dtype_ == DType::kF32) {
+      view().as<float>()[static_cast<std::size_t>(at)] = value;
+    } else {
+      view().as<BF16>()[static_cast<std::size_t>(at)] = to_bf16(value);
+    }
+  }
+  TensorView view() const { return {memory_, dtype_, Shape({rows_, columns_})}; }
+  TensorView vector_view() const { return {memory_, dtype_, Shape({rows_ * columns_})}; }
+  bool same_bits(const Matrix& other) const {
+    return memory_.size() == other.memory_.size() &&
+           std::memcmp(memory_.data(), other.memory_.data(), memory_.size()) == 0;
+  }
+
+ private:
+  DType dtype_ = DType::kF32;
+  std::int64_t rows_ = 0;
+  std::int64_t columns_ = 0;
+  mutable std::vector<std::byte> memory_;
+};
+
+struct Extents {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+};
+
+struct Operands {
+  Matrix a;
+  Matrix b;
+  Matrix bias;
+  Transpose transpose_a = Transpose::kNo;
+  Transpose transpose_b = Transpose::kNo;
+};
+
+Operands random_operands(DType dtype, Extents extents, Transpose transpose_a, Transpose transpose_b, Random& random) {
+  Operands operands;
+  operands.a = transpose_a == Transpose::kYes ? Matrix::random(dtype, extents.k, extents.m, random)
+                                              : Matrix::random(dtype, extents.m, extents.k, random);
+  operands.b = transpose_b == Transpose::kYes ? Matrix::random(dtype, extents.n, extents.k, random)
+                                              : Matrix::random(dtype, extents.k, extents.n, random);
+  operands.bias = Matrix::random(dtype, 1, extents.n, random);
+  operands.transpose_a = transpose_a;
+  operands.transpose_b = transpose_b;
+  return operands;
+}
+
+struct Reference {
+  std::vector<double> value;
+  std::vector<double> magnitude;  // the sum of what was added, without signs: rounding errors grow with it
+};
+
+Reference product(const Operands& operands, Extents extents) {
+  Reference reference;
+  const bool a_is_km = operands.transpose_a == Transpose::kYes;
+  const bool b_is_nk = operands.transpose_b == Transpose::kYes;
+  std::vector<double> a(static_cast<std::size_t>(extents.m * extents.k));  // (m, k)
+  std::vector<double> b(static_cast<std::size_t>(extents.n * extents.k));  // (n, k)
+  for (std::int64_t k = 0; k < extents.k; ++k) {
+    for (std::int64_t m = 0; m < extents.m; ++m) {
+      a[static_cast<std::size_t>(m * extents.k + k)] = operands.a.get(a_is_km ? k * extents.m + m : m * extents.k + k);
+    }
+    for (std::int64_t n = 0; n < extents.n; ++n) {
+      b[static_cast<std::size_t>(n * extents.k + k)] = operands.b.get(b_is_nk ? n * extents.k + k : k * extents.n + n);
+    }
+  }
+  for (std::int64_t m = 0; m < extents.m; ++m) {
+    for (std::int64_t n = 0; n < extents.n; ++n) {
+      double value = 0;
+      double magnitude = 0;
+      for (std::int64_t k = 0; k < extents.k; ++k) {
+        const double term =
+            a[static_cast<std::size_t>(m * extents.k + k)] * b[static_cast<std::size_t>(n * extents.k + k)];
+        value += term;
+        magnitude += std::abs(term);
+      }
+      reference.value.push_back(value);
+      reference.magnitude.push_back(magnitude);
+    }
+  }
+  return reference;
+}
+
+// A way to run a product: each path that this CPU has, and tiles that are emulated.
+struct Way {
+  std::string name;
+  std::function<void(WorkerTeam&, const Gemm&)> run;
+};
+
+std::vector<Way> ways(DType /*dtype*/) {
+  return {{"best", [](WorkerTeam& team, const Gemm& args) { cpu::gemm(team, args); }}};
+}
+
+Gemm gemm_of(const Operands& operands, const Matrix& c, Into into = Into::kOverwrite) {
+  return {.a = operands.a.view(),
+          .b = operands.b.view(),
+          .c = c.view(),
+          .bias = {},
+          .transpose_a = operands.transpose_a,
+          .transpose_b = operands.transpose_b,
+          .into = into};
+}
+
+constexpr Transpose kTransposes[] = {Transpose::kNo, Transpose::kYes};
+constexpr DType kDTypes[] = {DType::kF32, DType::kBF16};
+
+void expect_right(const Way& way, const Operands& operands, const Reference& reference, Extents extents) {
+  WorkerTeam team(2);
+  Random random(7);
+  for (const DType c_dtype : kDTypes) {
+    for (const Into into : {Into::kOverwrite, Into::kAdd}) {
+      for (const bool with_bias : {false, true}) {
+        const Matrix c = Matrix::random(c_dtype, extents.m, extents.n, random);
+        const Matrix before = c;
+        Gemm args = gemm_of(operands, c, into);
+        if (with_bias) args.bias = operands.bias.vector_view();
+        way.run(team, args);
+        for (std::int64_t at = 0; at < extents.m * extents.n; ++at) {
+          double wanted = reference.value[static_cast<std::size_t>(at)];
+          if (with_bias) wanted += operands.bias.get(at % extents.n);
+          if (into == Into::kAdd) wanted += before.get(at);
+          const double sums = (reference.magnitude[static_cast<std::size_t>(at)] + 2) * 0x1p-20;
+          const double rounding = c_dtype == DType::kBF16 ? std::abs(wanted) * 0x1p-8 : 0;
+          ASSERT_NEAR(c.get(at), wanted, sums + rounding) << fmt::format(
+              "{} m {} n {} k {} transposed {} {} a {} c {} add {} bias {} at ({}, {})", way.name, extents.m, extents.n,
+              extents.k, operands.transpose_a == Transpose::kYes, operands.transpose_b == Transpose::kYes,
+              name(args.a.dtype()), name(c_dtype), into == Into::kAdd, with_bias, at / extents.n, at % extents.n);
+        }
+      }
+    }
+  }
+}
+
+TEST(Gemm, AgreesWithATripleLoopInDoublePrecision) {
+  const Extents shapes[] = {{1, 1, 1},    {1, 17, 5},   {2, 33, 64},   {3, 40, 129},  {5, 7, 300},   {16, 16, 32},
+                            {17, 31, 33}, {32, 32, 31}, {33, 65, 1},   {48, 96, 257}, {64, 19, 513}, {9, 300, 70},
+                            {300, 9, 70}, {70, 70, 70}, {130, 50, 66}, {1, 200, 515}, {31, 1, 90}};
+  Random random(1);
+  for (const Extents extents : shapes) {
+    for (const DType dtype : kDTypes) {
+      for (const Transpose transpose_a : kTransposes) {
+        for (const Transpose transpose_b : kTransposes) {
+          const Operands operands = random_operands(dtype, extents, transpose_a, transpose_b, random);
+          const Reference reference = product(operands, extents);
+          for (const Way& way : ways(dtype)) {
+            expect_right(way, operands, reference, extents);
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
+  Random random(2);
+  for (const Extents extents : {Extents{300, 530, 700}, Extents{2, 900, 600}, Extents{70, 1500, 40}}) {
+    for (const DType dtype : kDTypes) {
+      for (const Transpose transpose_a : kTransposes) {
+        for (const Transpose transpose_b : kTransposes) {
+          const Operands operands = random_operands(dtype, extents, transpose_a, transpose_b, random);
+          for (const Way& way : ways(dtype)) {
+            const Matrix alone(DType::kF32, extents.m, extents.n);
+            WorkerTeam one(1);
+            way.run(one, gemm_of(operands, alone));
+            for (const std::size_t num_threads : {2U, 3U, 7U}) {
+              const Matrix shared(DType::kF32, extents.m, extents.n);
+              WorkerTeam team(num_threads);
+              way.run(team, gemm_of(operands, shared));
+              ASSERT_TRUE(shared.same_bits(alone)) << way.name << " with " << num_threads;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Gemm, RepeatedOnOneTeamLeavesNothingOfTheLastProductBehind) {
+  Random random(3);
+  WorkerTeam team(3);
+  for (const DType dtype : kDTypes) {
+    for (const Way& way : ways(dtype)) {
+      const Extents large{100, 200, 300};
+      const Extents small{37, 41, 43};
+      const Operands of_small = random_operands(dtype, small, Transpose::kNo, Transpose::kYes, random);
+      const Operands of_large = random_operands(dtype, large, Transpose::kYes, Transpose::kNo, random);
+      const Matrix first(DType::kF32, small.m, small.n);
+      way.run(team, gemm_of(of_small, first));
+      const Matrix between(DType::kF32, large.m, large.n);
+      way.run(team, gemm_of(of_large, between));
+      const Matrix second(DType::kF32, small.m, small.n);
+      way.run(team, gemm_of(of_small, second));
+      EXPECT_TRUE(first.same_bits(second)) << way.name;
+    }
+  }
+}
+
+TEST(Gemm, NanAndInfinityStayInTheirRowsAndColumns) {
+  Random random(4);
+  for (const Extents extents : {Extents{40, 50, 70}, Extents{3, 50, 70}}) {
+    for (const DType dtype : kDTypes) {
+      for (const DType c_dtype : kDTypes) {
+        for (const Way& way : ways(dtype)) {
+          const Operands operands = random_operands(dtype, extents, Transpose::kNo, Transpose::kYes, random);
+          operands.a.set(1 * extents.k + 69, std::numeric_limits<float>::quiet_NaN());
+          operands.b.set(0 * extents.k + 5, 1.0F);
+          operands.a.set(2 * extents.k + 5, std::numeric_limits<float>::infinity());
+          operands.b.set(7 * extents.k + 0, std::numeric_limits<float>::quiet_NaN());
+          const Matrix c(c_dtype, extents.m, extents.n);
+          WorkerTeam team(2);
+          way.run(team, gemm_of(operands, c));
+          for (std::int64_t m = 0; m < extents.m; ++m) {
+            for (std::int64_t n = 0; n < extents.n; ++n) {
+              const double value = c.get(m * extents.n + n);
+              if (m == 1 || n == 7) {
+                ASSERT_TRUE(std::isnan(value)) << way.name << m << ", " << n;
+              } else if (m == 2) {
+                ASSERT_TRUE(std::isinf(value) || operands.b.get(n * extents.k + 5) == 0) << way.name << n;
+              } else {
+                ASSERT_TRUE(std::isfinite(value)) << way.name << m << ", " << n;
+              }
+            }
+          }
+          EXPECT_EQ(c.get(2 * extents.n), std::numeric_limits<double>::infinity());
+        }
+      }
+    }
+  }
+}
+
+TEST(Gemm, WithoutKTheProductIsZeroAndTheBiasStays) {
+  for (const DType dtype : kDTypes) {
+    for (const Way& way : ways(dtype)) {
+      for (const std::int64_t m : {3, 40}) {
+        WorkerTeam team(2);
+        Random random(5);
+        const Operands operands = random_operands(dtype, {m, 5, 0}, Transpose::kNo, Transpose::kYes, random);
+        const Matrix c = Matrix::random(DType::kF32, m, 5, random);
+        const Matrix before = c;
+        way.run(team, gemm_of(operands, c, Into::kAdd));
+        EXPECT_TRUE(c.same_bits(before)) << way.name;
+        Gemm args = gemm_of(operands, c);
+        args.bias = operands.bias.vector_view();
+        way.run(team, args);
+        for (std::int64_t at = 0; at < m * 5; ++at) EXPECT_EQ(c.get(at), operands.bias.get(at % 5)) << way.name;
+      }
+    }
+  }
+}
+
+TEST(Gemm, WithoutRowsOrColumnsNothingHappens) {
+  for (const DType dtype : kDTypes) {
+    for (const Way& way : ways(dtype)) {
+      for (const Extents extents : {Extents{0, 5, 7}, Extents{5, 0, 7}, Extents{0, 0, 0}}) {
+        WorkerTeam team(2);
+        Random random(6);
+        const Operands operands = random_operands(dtype, extents, Transpose::kNo, Transpose::kYes, random);
+        const Matrix c(DType::kF32, extents.m, extents.n);
+        way.run(team, gemm_of(operands, c));
+      }
+    }
+  }
+}
+
+TEST(Gemm, RunsOnAStream) {
+  CpuDevice device(1 << 20, 2);
+  const auto stream = device.make_stream("test");
+  Random random(8);
+  const Extents extents{20, 30, 40};
+  const Operands operands = random_operands(DType::kBF16, extents, Transpose::kNo, Transpose::kYes, random);
+  const Reference reference = product(operands, extents);
+  const Matrix c(DType::kF32, extents.m, extents.n);
+  gemm(*stream, gemm_of(operands, c));
+  stream->synchronize();
+  for (std::size_t at = 0; at < reference.value.size(); ++at) {
+    ASSERT_NEAR(c.get(static_cast<std::int64_t>(at)), reference.value[at], 1e-4);
+  }
+}
+
+TEST(GemmDeathTest, RefusesMatricesThatDoNotFitTogether) {
+  CpuDevice device(1 << 20, 1);
+  const auto stream = device.make_stream("test");
+  const Matrix a(DType::kF32, 2, 3);
+  const Matrix c(DType::kF32, 2, 2);
+  EXPECT_DEATH(gemm(*stream, {.a = a.view(), .b = a.view(), .c = c.view(), .bias = {}}), "agree on k");
+  EXPECT_DEATH(gemm(*stream, {.a = a.view(), .b = a.view(), .c = a.view(), .bias = {}, .transpose_b = Transpose::kYes}),
+               "c is \\(m, n\\)");
+}
+
+}  // namespace
+}  // namespace sluice
