@@ -55,7 +55,7 @@ HWY_INLINE F32 load_part(F32Tag d, const T* from, std::size_t count) {
 
 template <typename T>
 HWY_INLINE void store_part(F32Tag d, F32 value, T* to, std::size_t count) {
-  HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(float)];
+  HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(float)] = {};
   store(d, value, lanes);
   for (std::size_t idx = 0; idx < count; ++idx) to[idx] = lanes[idx];
 }

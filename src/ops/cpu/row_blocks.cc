@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cpu/row_blocks.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+#include "base/units.h"
+
+namespace sluice::cpu {
+namespace {
+
+// Enough blocks for any team, and so few that their sums are small beside the rows.
+constexpr std::int64_t kMinRows = 32;
+constexpr std::int64_t kMaxBlocks = 256;
+
+constexpr std::size_t kItemCols = 256;
+
+}  // namespace
+
+RowBlocks::RowBlocks(std::int64_t num_rows)
+    : num_rows_(num_rows),
+      rows_each_(std::max<std::int64_t>(kMinRows, div_ceil(num_rows, kMaxBlocks))),
+      count_(div_ceil(num_rows, rows_each_)) {}
+
+std::int64_t RowBlocks::num_rows(std::int64_t block_idx) const {
+  return std::min(rows_each_, num_rows_ - first_row(block_idx));
+}
+
+void BlockSums::add_to(WorkerTeam& team, std::span<float> totals) const {
+  CHECK(totals.size() == num_cols_, "a total for each column");
+  team.for_each(static_cast<std::int64_t>(div_ceil(num_cols_, kItemCols)), [&](std::int64_t item_idx, std::size_t) {
+    const std::size_t first = static_cast<std::size_t>(item_idx) * kItemCols;
+    const std::size_t count = std::min(kItemCols, num_cols_ - first);
+    std::array<double, kItemCols> merged{};
+    for (std::size_t row = 0; row < sums_.size(); row += num_cols_) {
+      for (std::size_t col = 0; col < count; ++col) merged[col] += sums_[row + first + col];
+    }
+    for (std::size_t col = 0; col < count; ++col) {
+      totals[first + col] = static_cast<float>(totals[first + col] + merged[col]);
+    }
+  });
+}
+
+}  // namespace sluice::cpu
