@@ -12,4 +12,16 @@ void add(Stream& stream, TensorView out, TensorView a, TensorView b) {
   put_on_cpu(stream, [=](WorkerTeam& team) { cpu::add(team, out, a, b); });
 }
 
+void copy_columns(Stream& stream, Columns to, Columns from, std::int64_t num_cols) {
+  CHECK(to.rows.dtype() == from.rows.dtype(), "one dtype");
+  CHECK(to.rows.shape().rank() == 2 && from.rows.shape().rank() == 2, "rows");
+  CHECK(to.rows.shape()[0] == from.rows.shape()[0], "as many rows");
+  CHECK(to.first_col >= 0 && to.first_col + num_cols <= to.rows.shape()[1], "columns that are there");
+  CHECK(from.first_col >= 0 && from.first_col + num_cols <= from.rows.shape()[1], "columns that are there");
+  put_on_cpu(stream, [=](WorkerTeam& team) {
+    cpu::copy_columns(team, {.to = to.rows, .from = from.rows, .to_col = to.first_col, .from_col = from.first_col,
+                             .num_cols = num_cols});
+  });
+}
+
 }  // namespace sluice

@@ -2,6 +2,7 @@
 #include "ops/cpu/elementwise.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/bf16.h"
 #include "base/units.h"
@@ -58,6 +59,22 @@ void add(WorkerTeam& team, const TensorView& out, const TensorView& a, const Ten
     } else {
       HWY_DYNAMIC_DISPATCH(add_bf16)
       (&out.as<BF16>()[first], &a.as<BF16>()[first], &b.as<BF16>()[first], count);
+    }
+  });
+}
+
+void copy_columns(WorkerTeam& team, const ColumnCopy& copy) {
+  constexpr std::int64_t kItemRows = 64;
+  const auto element_bytes = static_cast<std::int64_t>(size_bytes(copy.to.dtype()));
+  const std::int64_t num_rows = copy.to.shape()[0];
+  const std::int64_t to_stride = copy.to.shape()[1] * element_bytes;
+  const std::int64_t from_stride = copy.from.shape()[1] * element_bytes;
+  team.for_each(static_cast<std::int64_t>(div_ceil(num_rows, kItemRows)), [&](std::int64_t item_idx, std::size_t) {
+    const std::int64_t last = std::min(num_rows, (item_idx + 1) * kItemRows);
+    for (std::int64_t row = item_idx * kItemRows; row < last; ++row) {
+      std::memcpy(copy.to.bytes().data() + row * to_stride + copy.to_col * element_bytes,
+                  copy.from.bytes().data() + row * from_stride + copy.from_col * element_bytes,
+                  static_cast<std::size_t>(copy.num_cols * element_bytes));
     }
   });
 }

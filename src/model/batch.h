@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Documents packed one after the other into one run of tokens, in device memory: what a pass through the model needs to
+// know besides weights. Owns that memory. No token is padding.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "device/device.h"
+#include "model/architecture.h"
+#include "ops/attention.h"
+#include "tensor/tensor_view.h"
+
+namespace sluice {
+
+// A document's tokens that are to be computed; those before them are in a cache already.
+struct DocumentTokens {
+  std::span<const std::int32_t> ids;
+  std::span<const std::int32_t> labels;  // what each token should predict next, or kIgnoreLabel; empty: no loss
+  std::int64_t past_tokens = 0;
+};
+
+class Batch {
+ public:
+  // Throws OutOfBudget where the device has no room, InvalidInput where a document is longer than learned positions go.
+  Batch(Device& device, Stream& stream, const Architecture& arch, std::span<const DocumentTokens> documents);
+
+  std::int64_t num_tokens() const { return num_tokens_; }
+  std::int64_t num_labels() const { return num_labels_; }        // those that are not ignored
+  std::int64_t longest_tokens() const { return longest_tokens_; }  // of a document, with its past
+  const std::vector<AttentionSegment>& segments() const { return segments_; }
+
+  TensorView ids() const { return ids_; }              // (tokens) i32
+  TensorView labels() const { return labels_; }        // (tokens) i32
+  TensorView positions() const { return positions_; }  // (tokens) i32, from 0 in each document
+  TensorView position_rows() const { return position_rows_; }  // the same as rows of learned positions
+
+ private:
+  std::int64_t num_tokens_ = 0;
+  std::int64_t num_labels_ = 0;
+  std::int64_t longest_tokens_ = 0;
+  std::vector<AttentionSegment> segments_;
+  std::vector<std::int32_t> host_;  // what the stream copies from
+  Buffer memory_;
+  TensorView ids_, labels_, positions_, position_rows_;
+};
+
+// Cosines and sines for every rope of the architecture, for positions up to `seq_tokens`, in device memory.
+class RopeTables {
+ public:
+  RopeTables(Device& device, Stream& stream, const Architecture& arch, std::int64_t seq_tokens);
+
+  std::int64_t seq_tokens() const { return seq_tokens_; }
+  TensorView cos(std::size_t rope_idx) const { return cos_[rope_idx]; }
+  TensorView sin(std::size_t rope_idx) const { return sin_[rope_idx]; }
+
+ private:
+  std::int64_t seq_tokens_ = 0;
+  std::vector<RopeTable> host_;
+  std::vector<Buffer> memory_;
+  std::vector<TensorView> cos_;
+  std::vector<TensorView> sin_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// One transformer block, forward and backward, as its Architecture says. A pass puts work on the stream and returns;
+// what it is given stays alive until the stream has passed. The forward keeps nothing: the backward recomputes from the
+// block's input. The MLP goes over the tokens in chunks, so that its wide middle never exists for all of them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "device/device.h"
+#include "model/architecture.h"
+#include "model/batch.h"
+#include "model/slice_layout.h"
+#include "model/workspace.h"
+
+namespace sluice {
+
+// Keys and values of a document's earlier tokens, for one layer. Rows beyond those in use are free.
+struct KvCache {
+  TensorView k;  // (capacity, kv_width)
+  TensorView v;
+};
+
+struct BlockPass {
+  Stream* stream = nullptr;
+  const Architecture* arch = nullptr;
+  std::int64_t layer_idx = 0;
+  const Batch* batch = nullptr;
+  const RopeTables* ropes = nullptr;
+  DType dtype = DType::kBF16;         // of weights and activations
+  std::span<std::byte> weights;       // the slice
+};
+
+// y = block(x); both (tokens, hidden), y may be x. With a cache, the batch is one document whose earlier tokens are in
+// it; its new keys and values are added.
+void block_forward(const BlockPass& pass, TensorView x, TensorView y, Workspace workspace, const KvCache* cache = nullptr);
+
+// From dy, the gradient with respect to y: dx (may be dy) is overwritten, the weights' gradients are added to
+// `gradients`: f32, laid out as the slice.
+void block_backward(const BlockPass& pass, std::span<std::byte> gradients, TensorView x, TensorView dy, TensorView dx,
+                    Workspace workspace);
+
+std::uint64_t block_forward_workspace_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype);
+std::uint64_t block_backward_workspace_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype);
+
+}  // namespace sluice

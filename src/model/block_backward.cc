@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backward of a block, from its input: the attention branch is recomputed whole, the MLP chunk by chunk together
+// with its gradient.
+#include "model/block_parts.h"
+#include "ops/elementwise.h"
+#include "ops/norm.h"
+#include "ops/reduce.h"
+#include "ops/rotary.h"
+
+namespace sluice {
+namespace {
+
+struct BackwardState {
+  AttentionState attention;
+  TensorView mlp_input;   // (tokens, hidden): what the norm before the MLP reads, where that is not x
+  TensorView mlp_normed;  // (tokens, hidden), where it is not the attention's
+  MlpState mlp;
+  TensorView mlp_out;   // (chunk, hidden), for the norm after it
+  TensorView d_mid;     // (chunk, intermediate)
+  TensorView d_out;     // (chunk, hidden), where there is a norm after the MLP
+  TensorView d_normed;  // (tokens, hidden)
+  TensorView d_branch;  // (tokens, hidden)
+  TensorView d_heads;   // (tokens, q_width)
+  TensorView d_qkv;     // (tokens, qkv_width)
+};
+
+BackwardState take_backward_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace) {
+  const std::int64_t chunk = std::min(num_tokens, kMlpChunkTokens);
+  const Shape hidden{num_tokens, arch.hidden};
+  BackwardState state;
+  state.attention = take_attention_state(arch, num_tokens, dtype, Keep::kForBackward, workspace);
+  if (arch.residual == Residual::kSerial) state.mlp_input = workspace.take(dtype, hidden);
+  if (arch.residual != Residual::kParallelShared) state.mlp_normed = workspace.take(dtype, hidden);
+  state.mlp = take_mlp_state(arch, num_tokens, dtype, workspace);
+  state.d_mid = workspace.take(dtype, {chunk, arch.intermediate});
+  if (arch.norm_after_mlp) {
+    state.mlp_out = workspace.take(dtype, {chunk, arch.hidden});
+    state.d_out = workspace.take(dtype, {chunk, arch.hidden});
+  }
+  state.d_normed = workspace.take(dtype, hidden);
+  state.d_branch = workspace.take(dtype, hidden);
+  state.d_heads = workspace.take(dtype, {num_tokens, arch.q_width()});
+  state.d_qkv = workspace.take(dtype, {num_tokens, arch.qkv_width()});
+  return state;
+}
+
+class Backward {
+ public:
+  Backward(const BlockPass& pass, std::span<std::byte> gradients, Workspace& workspace)
+      : pass_(pass),
+        arch_(*pass.arch),
+        stream_(*pass.stream),
+        num_tokens_(pass.batch->num_tokens()),
+        weights_(view_block(arch_, pass.weights, pass.dtype)),
+        gradients_(view_block(arch_, gradients, DType::kF32)),
+        state_(take_backward_state(arch_, num_tokens_, pass.dtype, workspace)) {}
+
+  void run(TensorView x, TensorView dy, TensorView dx) {
+    recompute(x);
+    mlp(dy);
+    switch (arch_.residual) {
+      case Residual::kSerial:
+        // What reaches the residual between the branches goes on into both the attention and x.
+        mlp_norm(state_.mlp_input);
+        add(stream_, state_.d_branch, state_.d_branch, dy);
+        attention(state_.d_branch);
+        attention_norm(x, state_.d_normed);
+        add(stream_, dx, state_.d_normed, state_.d_branch);
+        break;
+      case Residual::kParallel:
+        mlp_norm(x);
+        attention(dy);
+        attention_norm(x, state_.d_normed);
+        add(stream_, state_.d_branch, state_.d_branch, state_.d_normed);
+        add(stream_, dx, state_.d_branch, dy);
+        break;
+      case Residual::kParallelShared:
+        copy_columns(stream_, {state_.d_branch, 0}, {state_.d_normed, 0}, arch_.hidden);
+        attention(dy);
+        add(stream_, state_.d_normed, state_.d_normed, state_.d_branch);
+        attention_norm(x, state_.d_normed);
+        add(stream_, dx, state_.d_normed, dy);
+        break;
+    }
+  }
+
+ private:
+  void recompute(TensorView x) {
+    run_attention(pass_, weights_, x, state_.attention, nullptr);
+    if (arch_.residual == Residual::kSerial) add(stream_, state_.mlp_input, x, state_.attention.out);
+    const TensorView input = arch_.residual == Residual::kSerial ? state_.mlp_input : x;
+    if (arch_.residual != Residual::kParallelShared) {
+      normalise(pass_, input, weights_.mlp_norm, weights_.mlp_norm_bias, state_.mlp_normed);
+    }
+  }
+
+  // Gradients of y = x Wᵀ + bias.
+  void weight_gradients(TensorView dy, TensorView x, TensorView d_weight, TensorView d_bias) {
+    gemm(stream_, {.a = dy, .b = x, .c = d_weight, .transpose_a = Transpose::kYes, .into = Into::kAdd});
+    if (!d_bias.bytes().empty()) add_column_sums(stream_, d_bias, dy);
+  }
+
+  void norm(TensorView x, TensorView weight, TensorView dy, TensorView dx, TensorView d_weight, TensorView d_bias) {
+    norm_backward(stream_, {.kind = arch_.norm, .eps = arch_.norm_eps, .x = x, .weight = weight, .dy = dy, .dx = dx,
+                            .dweight = d_weight, .dbias = d_bias});
+  }
+
+  // d_normed = the gradient of what the MLP read.
+  void mlp(TensorView dy) {
+    const TensorView all_normed =
+        arch_.residual == Residual::kParallelShared ? state_.attention.normed : state_.mlp_normed;
+    for_each_chunk(num_tokens_, kMlpChunkTokens, [&](std::int64_t first, std::int64_t count) {
+      const TensorView normed = all_normed.rows(first, count);
+      const MlpState mid = first_rows(state_.mlp, count);
+      TensorView d_out = dy.rows(first, count);
+      if (arch_.norm_after_mlp) {
+        const TensorView out = state_.mlp_out.rows(0, count);
+        run_mlp(pass_, weights_, normed, mid, out);
+        const TensorView before_norm = state_.d_out.rows(0, count);
+        norm(out, weights_.norm_after_mlp, d_out, before_norm, gradients_.norm_after_mlp, {});
+        d_out = before_norm;
+      } else {
+        run_mlp(pass_, weights_, normed, mid, {});
+      }
+      weight_gradients(d_out, mid.mid, gradients_.down, gradients_.down_bias);
+      const TensorView d_mid = state_.d_mid.rows(0, count);
+      gemm(stream_, {.a = d_out, .b = weights_.down, .c = d_mid});
+      activation_backward(stream_,
+                          {.activation = arch_.activation, .gating = arch_.gating, .x = mid.up, .dh = d_mid, .dx = mid.up});
+      weight_gradients(mid.up, normed, gradients_.up, gradients_.up_bias);
+      gemm(stream_, {.a = mid.up, .b = weights_.up, .c = state_.d_normed.rows(first, count)});
+    });
+  }
+
+  // d_branch = the gradient of what the norm before the MLP read.
+  void mlp_norm(TensorView x) {
+    norm(x, weights_.mlp_norm, state_.d_normed, state_.d_branch, gradients_.mlp_norm, gradients_.mlp_norm_bias);
+  }
+
+  // d_normed = the gradient of what the attention read.
+  void attention(TensorView d_out) {
+    const AttentionState& forward = state_.attention;
+    TensorView d_raw = d_out;
+    if (arch_.norm_after_attention) {
+      d_raw = forward.out;  // what joined the residual is no longer needed
+      norm(forward.out_raw, weights_.norm_after_attention, d_out, d_raw, gradients_.norm_after_attention, {});
+    }
+    weight_gradients(d_raw, forward.heads, gradients_.out, gradients_.out_bias);
+    gemm(stream_, {.a = d_raw, .b = weights_.out, .c = state_.d_heads});
+
+    const std::int64_t k_col = arch_.q_width();
+    const std::int64_t v_col = k_col + arch_.kv_width();
+    attention_backward(stream_, {.shape = attention_shape(arch_, pass_.layer_idx),
+                                 .segments = pass_.batch->segments(),
+                                 .q = {forward.qkv, 0},
+                                 .k = {forward.qkv, k_col},
+                                 .v = {forward.qkv, v_col},
+                                 .out = forward.heads,
+                                 .log_sum_exp = forward.log_sum_exp,
+                                 .dout = state_.d_heads,
+                                 .dq = {state_.d_qkv, 0},
+                                 .dk = {state_.d_qkv, k_col},
+                                 .dv = {state_.d_qkv, v_col}});
+    if (!arch_.ropes.empty()) {
+      const std::size_t rope_idx = arch_.layers[static_cast<std::size_t>(pass_.layer_idx)].rope_idx;
+      rotary(stream_, {.heads = state_.d_qkv, .positions = pass_.batch->positions(), .cos = pass_.ropes->cos(rope_idx),
+                       .sin = pass_.ropes->sin(rope_idx), .num_heads = arch_.num_heads + arch_.num_kv_heads,
+                       .head_dim = arch_.head_dim, .turn = Turn::kBackward});
+    }
+    if (arch_.qk_norm) head_norms();
+    weight_gradients(state_.d_qkv, forward.normed, gradients_.qkv, gradients_.qkv_bias);
+    gemm(stream_, {.a = state_.d_qkv, .b = weights_.qkv, .c = state_.d_normed});
+  }
+
+  void head_norms() {
+    NormBackward args{.kind = arch_.norm, .eps = arch_.norm_eps, .x = state_.attention.qkv_raw, .weight = weights_.q_norm,
+                      .dy = state_.d_qkv, .dx = state_.d_qkv, .dweight = gradients_.q_norm,
+                      .columns = {.first_col = 0, .num_runs = arch_.num_heads}};
+    norm_backward(stream_, args);
+    args.weight = weights_.k_norm;
+    args.dweight = gradients_.k_norm;
+    args.columns = {.first_col = arch_.q_width(), .num_runs = arch_.num_kv_heads};
+    norm_backward(stream_, args);
+  }
+
+  // In place: from the gradient of the norm's output to that of its input.
+  void attention_norm(TensorView x, TensorView d_normed) {
+    norm(x, weights_.attention_norm, d_normed, d_normed, gradients_.attention_norm, gradients_.attention_norm_bias);
+  }
+
+  const BlockPass& pass_;
+  const Architecture& arch_;
+  Stream& stream_;
+  std::int64_t num_tokens_;
+  BlockViews weights_;
+  BlockViews gradients_;
+  BackwardState state_;
+};
+
+}  // namespace
+
+std::uint64_t block_backward_workspace_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype) {
+  Workspace counting;
+  take_backward_state(arch, num_tokens, dtype, counting);
+  return counting.used_bytes();
+}
+
+void block_backward(const BlockPass& pass, std::span<std::byte> gradients, TensorView x, TensorView dy, TensorView dx,
+                    Workspace workspace) {
+  Backward(pass, gradients, workspace).run(x, dy, dx);
+}
+
+}  // namespace sluice

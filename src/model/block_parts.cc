@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/block_parts.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "ops/elementwise.h"
+#include "ops/norm.h"
+#include "ops/rotary.h"
+
+namespace sluice {
+namespace {
+
+void norm_heads(const BlockPass& pass, const BlockViews& weights, const AttentionState& state) {
+  const Architecture& arch = *pass.arch;
+  Stream& stream = *pass.stream;
+  norm_forward(stream, {.kind = arch.norm, .eps = arch.norm_eps, .x = state.qkv_raw, .weight = weights.q_norm,
+                        .y = state.qkv, .columns = {.first_col = 0, .num_runs = arch.num_heads}});
+  norm_forward(stream, {.kind = arch.norm, .eps = arch.norm_eps, .x = state.qkv_raw, .weight = weights.k_norm,
+                        .y = state.qkv, .columns = {.first_col = arch.q_width(), .num_runs = arch.num_kv_heads}});
+  const std::int64_t v_col = arch.q_width() + arch.kv_width();
+  copy_columns(stream, {state.qkv, v_col}, {state.qkv_raw, v_col}, arch.kv_width());
+}
+
+void turn_heads(const BlockPass& pass, TensorView qkv) {
+  const Architecture& arch = *pass.arch;
+  if (arch.ropes.empty()) return;
+  const std::size_t rope_idx = arch.layers[static_cast<std::size_t>(pass.layer_idx)].rope_idx;
+  rotary(*pass.stream, {.heads = qkv, .positions = pass.batch->positions(), .cos = pass.ropes->cos(rope_idx),
+                        .sin = pass.ropes->sin(rope_idx), .num_heads = arch.num_heads + arch.num_kv_heads,
+                        .head_dim = arch.head_dim});
+}
+
+}  // namespace
+
+BlockViews view_block(const Architecture& arch, std::span<std::byte> slice, DType dtype) {
+  const SliceLayout layout = slice_layout(arch, block_slice(0));
+  const auto view = [&](Param param) { return layout.view(slice, dtype, param); };
+  return {
+      .attention_norm = view(Param::kAttentionNorm),
+      .attention_norm_bias = view(Param::kAttentionNormBias),
+      .qkv = view(Param::kQkv),
+      .qkv_bias = view(Param::kQkvBias),
+      .q_norm = view(Param::kQNorm),
+      .k_norm = view(Param::kKNorm),
+      .out = view(Param::kOut),
+      .out_bias = view(Param::kOutBias),
+      .norm_after_attention = view(Param::kNormAfterAttention),
+      .mlp_norm = view(Param::kMlpNorm),
+      .mlp_norm_bias = view(Param::kMlpNormBias),
+      .up = view(Param::kUp),
+      .up_bias = view(Param::kUpBias),
+      .down = view(Param::kDown),
+      .down_bias = view(Param::kDownBias),
+      .norm_after_mlp = view(Param::kNormAfterMlp),
+  };
+}
+
+void project(Stream& stream, TensorView x, TensorView weight, TensorView bias, TensorView y) {
+  gemm(stream, {.a = x, .b = weight, .c = y, .bias = bias, .transpose_b = Transpose::kYes});
+}
+
+void normalise(const BlockPass& pass, TensorView x, TensorView weight, TensorView bias, TensorView y) {
+  norm_forward(*pass.stream, {.kind = pass.arch->norm, .eps = pass.arch->norm_eps, .x = x, .weight = weight,
+                              .bias = bias, .y = y});
+}
+
+AttentionState take_attention_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Keep keep,
+                                    Workspace& workspace) {
+  AttentionState state;
+  state.normed = workspace.take(dtype, {num_tokens, arch.hidden});
+  state.qkv = workspace.take(dtype, {num_tokens, arch.qkv_width()});
+  state.qkv_raw = arch.qk_norm ? workspace.take(dtype, {num_tokens, arch.qkv_width()}) : state.qkv;
+  state.heads = workspace.take(dtype, {num_tokens, arch.q_width()});
+  if (keep == Keep::kForBackward) state.log_sum_exp = workspace.take(DType::kF32, {arch.num_heads, num_tokens});
+  state.out = workspace.take(dtype, {num_tokens, arch.hidden});
+  const bool apart = arch.norm_after_attention && keep == Keep::kForBackward;
+  state.out_raw = apart ? workspace.take(dtype, {num_tokens, arch.hidden}) : state.out;
+  return state;
+}
+
+AttentionShape attention_shape(const Architecture& arch, std::int64_t layer_idx) {
+  return {.num_heads = arch.num_heads,
+          .num_kv_heads = arch.num_kv_heads,
+          .head_dim = arch.head_dim,
+          .scale = arch.attention_scale,
+          .window = arch.layers[static_cast<std::size_t>(layer_idx)].window_tokens,
+          .soft_cap = arch.attention_soft_cap};
+}
+
+void run_attention(const BlockPass& pass, const BlockViews& weights, TensorView x, const AttentionState& state,
+                   const KvCache* cache) {
+  const Architecture& arch = *pass.arch;
+  Stream& stream = *pass.stream;
+  normalise(pass, x, weights.attention_norm, weights.attention_norm_bias, state.normed);
+  project(stream, state.normed, weights.qkv, weights.qkv_bias, state.qkv_raw);
+  if (arch.qk_norm) norm_heads(pass, weights, state);
+  turn_heads(pass, state.qkv);
+
+  const std::int64_t k_col = arch.q_width();
+  const std::int64_t v_col = k_col + arch.kv_width();
+  AttentionForward attention{.shape = attention_shape(arch, pass.layer_idx),
+                             .segments = pass.batch->segments(),
+                             .q = {state.qkv, 0},
+                             .k = {state.qkv, k_col},
+                             .v = {state.qkv, v_col},
+                             .out = state.heads,
+                             .log_sum_exp = state.log_sum_exp};
+  if (cache != nullptr) {
+    CHECK(attention.segments.size() == 1, "a cache is one document's");
+    const AttentionSegment& segment = attention.segments.front();
+    const std::int64_t past = segment.k_count - segment.q_count;
+    copy_columns(stream, {cache->k.rows(past, segment.q_count), 0}, {state.qkv, k_col}, arch.kv_width());
+    copy_columns(stream, {cache->v.rows(past, segment.q_count), 0}, {state.qkv, v_col}, arch.kv_width());
+    attention.k = {cache->k, 0};
+    attention.v = {cache->v, 0};
+  }
+  attention_forward(stream, attention);
+  project(stream, state.heads, weights.out, weights.out_bias, state.out_raw);
+  if (arch.norm_after_attention) normalise(pass, state.out_raw, weights.norm_after_attention, {}, state.out);
+}
+
+MlpState take_mlp_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace) {
+  const std::int64_t chunk = std::min(num_tokens, kMlpChunkTokens);
+  MlpState state;
+  state.up = workspace.take(dtype, {chunk, arch.up_width()});
+  state.mid = workspace.take(dtype, {chunk, arch.intermediate});
+  return state;
+}
+
+MlpState first_rows(const MlpState& state, std::int64_t num_rows) {
+  return {.up = state.up.rows(0, num_rows), .mid = state.mid.rows(0, num_rows)};
+}
+
+void run_mlp(const BlockPass& pass, const BlockViews& weights, TensorView normed, const MlpState& state, TensorView out) {
+  const Architecture& arch = *pass.arch;
+  project(*pass.stream, normed, weights.up, weights.up_bias, state.up);
+  activation_forward(*pass.stream, {.activation = arch.activation, .gating = arch.gating, .x = state.up, .h = state.mid});
+  if (!out.bytes().empty()) project(*pass.stream, state.mid, weights.down, weights.down_bias, out);
+}
+
+}  // namespace sluice

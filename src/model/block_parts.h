@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps that a block's forward and backward share: its weights by name, its two branches, their memory.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "model/block.h"
+#include "ops/gemm.h"
+
+namespace sluice {
+
+// Tokens that the MLP takes at a time. Gradients are summed chunk by chunk, so this is part of the numbers: it never
+// depends on budgets.
+inline constexpr std::int64_t kMlpChunkTokens = 1024;
+
+// Views of a block's parameters in its weights or in its gradients.
+struct BlockViews {
+  TensorView attention_norm, attention_norm_bias;
+  TensorView qkv, qkv_bias, q_norm, k_norm;
+  TensorView out, out_bias, norm_after_attention;
+  TensorView mlp_norm, mlp_norm_bias;
+  TensorView up, up_bias, down, down_bias, norm_after_mlp;
+};
+BlockViews view_block(const Architecture& arch, std::span<std::byte> slice, DType dtype);
+
+// What the attention branch leaves behind.
+struct AttentionState {
+  TensorView normed;       // (tokens, hidden): its input
+  TensorView qkv_raw;      // (tokens, qkv_width), before q and k are normalised; the same as qkv where they are not
+  TensorView qkv;          // turned
+  TensorView heads;        // (tokens, q_width): attention's output
+  TensorView log_sum_exp;  // (heads, tokens) f32; backward alone
+  TensorView out_raw;      // (tokens, hidden), before the norm after it; the same as out where there is none
+  TensorView out;          // (tokens, hidden): what joins the residual
+};
+
+enum class Keep : std::uint8_t { kForForward, kForBackward };
+
+AttentionState take_attention_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Keep keep,
+                                    Workspace& workspace);
+void run_attention(const BlockPass& pass, const BlockViews& weights, TensorView x, const AttentionState& state,
+                   const KvCache* cache);
+AttentionShape attention_shape(const Architecture& arch, std::int64_t layer_idx);
+
+// A chunk of the MLP's middle.
+struct MlpState {
+  TensorView up;   // (chunk, up_width)
+  TensorView mid;  // (chunk, intermediate)
+};
+MlpState take_mlp_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace);
+MlpState first_rows(const MlpState& state, std::int64_t num_rows);
+// up and mid of `normed`, and, unless `out` is default-constructed, what the MLP gives before the norm after it.
+void run_mlp(const BlockPass& pass, const BlockViews& weights, TensorView normed, const MlpState& state, TensorView out);
+
+// A product with a weight matrix (out, in): y = x Wᵀ + bias.
+void project(Stream& stream, TensorView x, TensorView weight, TensorView bias, TensorView y);
+
+void normalise(const BlockPass& pass, TensorView x, TensorView weight, TensorView bias, TensorView y);
+
+// first_token, num_tokens for each chunk.
+template <typename Visit>
+void for_each_chunk(std::int64_t num_tokens, std::int64_t chunk_tokens, Visit visit) {
+  for (std::int64_t first = 0; first < num_tokens; first += chunk_tokens) {
+    visit(first, std::min(chunk_tokens, num_tokens - first));
+  }
+}
+
+}  // namespace sluice

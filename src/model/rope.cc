@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numbers>
+
+#include "base/check.h"
+
+namespace sluice {
+namespace {
+
+// Long wavelengths are stretched by the factor, short ones kept, those between blended.
+double llama3_frequency(const Rope& rope, double frequency) {
+  const double wavelength = 2 * std::numbers::pi / frequency;
+  const auto original = static_cast<double>(rope.original_max_positions);
+  if (wavelength > original / rope.low_freq_factor) return frequency / rope.factor;
+  if (wavelength < original / rope.high_freq_factor) return frequency;
+  const double kept =
+      (original / wavelength - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
+  return (1 - kept) * frequency / rope.factor + kept * frequency;
+}
+
+struct YarnRange {
+  double low = 0;
+  double high = 0;
+};
+
+// The pairs of columns between which frequencies go from kept to stretched: those that turn beta_fast and beta_slow
+// times over the original context.
+YarnRange yarn_range(const Rope& rope) {
+  const auto dim = static_cast<double>(rope.rotary_dim);
+  const auto pair_that_turns = [&](double turns) {
+    return dim * std::log(static_cast<double>(rope.original_max_positions) / (turns * 2 * std::numbers::pi)) /
+           (2 * std::log(rope.theta));
+  };
+  double low = pair_that_turns(rope.beta_fast);
+  double high = pair_that_turns(rope.beta_slow);
+  if (rope.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, dim - 1);
+  if (low == high) high += 0.001;
+  return {low, high};
+}
+
+double dynamic_theta(const Rope& rope, std::int64_t seq_tokens) {
+  const auto dim = static_cast<double>(rope.rotary_dim);
+  const auto trained = static_cast<double>(rope.max_positions);
+  const double seq = std::max(static_cast<double>(seq_tokens), trained);
+  return rope.theta * std::pow(rope.factor * seq / trained - (rope.factor - 1), dim / (dim - 2));
+}
+
+}  // namespace
+
+std::vector<float> inverse_frequencies(const Rope& rope, std::int64_t seq_tokens) {
+  CHECK(rope.rotary_dim > 0 && rope.rotary_dim % 2 == 0, "pairs of columns");
+  const std::int64_t half = rope.rotary_dim / 2;
+  const double theta = rope.scaling == RopeScaling::kDynamic ? dynamic_theta(rope, seq_tokens) : rope.theta;
+  const YarnRange yarn = rope.scaling == RopeScaling::kYarn ? yarn_range(rope) : YarnRange{};
+  std::vector<float> frequencies(static_cast<std::size_t>(half));
+  for (std::int64_t idx = 0; idx < half; ++idx) {
+    const auto at = static_cast<std::size_t>(idx);
+    double frequency = 1 / std::pow(theta, static_cast<double>(2 * idx) / static_cast<double>(rope.rotary_dim));
+    switch (rope.scaling) {
+      case RopeScaling::kNone:
+      case RopeScaling::kDynamic:
+        break;
+      case RopeScaling::kLinear:
+        frequency /= rope.factor;
+        break;
+      case RopeScaling::kLlama3:
+        frequency = llama3_frequency(rope, frequency);
+        break;
+      case RopeScaling::kYarn: {
+        const double ramp =
+            std::clamp((static_cast<double>(idx) - yarn.low) / (yarn.high - yarn.low), 0.0, 1.0);
+        frequency = frequency / rope.factor * ramp + frequency * (1 - ramp);
+        break;
+      }
+      case RopeScaling::kLongRope: {
+        const auto& factors = seq_tokens > rope.original_max_positions ? rope.long_factors : rope.short_factors;
+        CHECK(factors.size() == frequencies.size(), "a factor for every pair");
+        frequency /= factors[at];
+        break;
+      }
+    }
+    frequencies[at] = static_cast<float>(frequency);
+  }
+  return frequencies;
+}
+
+RopeTable make_rope_table(const Rope& rope, std::int64_t seq_tokens) {
+  const std::vector<float> frequencies = inverse_frequencies(rope, seq_tokens);
+  RopeTable table;
+  const std::size_t count = frequencies.size() * static_cast<std::size_t>(seq_tokens);
+  table.cos.reserve(count);
+  table.sin.reserve(count);
+  for (std::int64_t position = 0; position < seq_tokens; ++position) {
+    for (const float frequency : frequencies) {
+      // The angle is rounded to float first, as transformers does; its cosine then is exact to a float.
+      const float angle = static_cast<float>(position) * frequency;
+      table.cos.push_back(static_cast<float>(std::cos(static_cast<double>(angle)) * rope.attention_factor));
+      table.sin.push_back(static_cast<float>(std::sin(static_cast<double>(angle)) * rope.attention_factor));
+    }
+  }
+  return table;
+}
+
+}  // namespace sluice
