@@ -27,6 +27,13 @@ TEST(JsonText, RefusesAKeyThatComesTwiceInOneObjectOnly) {
   EXPECT_EQ(parse_json(R"({"a":1,"a":2})", "x")["a"], 2);
 }
 
+TEST(JsonText, RefusesToFollowNestingWithoutEnd) {
+  const std::string deep(1'000'000, '[');
+  EXPECT_THAT(message_of<FormatError>([&] { parse_json(deep, "x"); }),
+              HasSubstr("x is nested more than 64 levels deep"));
+  EXPECT_NO_THROW(parse_json(std::string(64, '[') + std::string(64, ']'), "x"));
+}
+
 TEST(JsonText, QuotesOnOneLineAndCutsBetweenCharacters) {
   EXPECT_EQ(in_quotes("a\nb\x7f"), "\"a?b?\"");
   std::string accents;
