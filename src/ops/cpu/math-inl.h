@@ -22,9 +22,16 @@ HWY_INLINE F32 exp_of(F32Tag d, F32 x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, within));
 }
 
-HWY_INLINE F32 sigmoid_of(F32Tag d, F32 x) {
+// sigmoid(x) and 1 - sigmoid(x), both without cancellation.
+struct Sigmoid {
+  F32 value;
+  F32 complement;
+};
+HWY_INLINE Sigmoid sigmoid_of(F32Tag d, F32 x) {
   const F32 one = hn::Set(d, 1.0F);
-  return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
+  const F32 e = exp_of(d, hn::Neg(x));
+  const F32 value = hn::Div(one, hn::Add(one, e));
+  return {value, hn::IfThenElse(hn::Lt(e, one), hn::Mul(e, value), hn::Sub(one, value))};
 }
 
 // tanh(x) and its derivative 1 - tanh(x)^2, the latter without the cancellation.
