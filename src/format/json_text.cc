@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <unordered_set>
 #include <vector>
 
@@ -17,44 +18,45 @@ namespace {
 
 constexpr std::size_t kMaxQuotedBytes = 96;
 
-// Sees every key on its way into the document. One set of names for each object that is open.
-class DuplicateKeyCheck {
- public:
-  explicit DuplicateKeyCheck(const std::string& where) : where_(where) {}
+// Nested deeper than any configuration is. Documents are copied and destroyed by recursion.
+constexpr int kMaxDepth = 64;
 
-  bool operator()(int /*depth*/, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
-    switch (event) {
-      case nlohmann::json::parse_event_t::object_start:
-        open_.emplace_back();
-        break;
-      case nlohmann::json::parse_event_t::object_end:
-        open_.pop_back();
-        break;
-      case nlohmann::json::parse_event_t::key: {
-        const auto& key = value.get_ref<const std::string&>();
-        if (!open_.back().insert(key).second) {
-          throw FormatError(
-              fmt::format("{} has the key {} twice in one object; expected it once", where_, in_quotes(key)));
-        }
-        break;
+// Sees every step on its way into the document.
+class DocumentCheck {
+ public:
+  DocumentCheck(const std::string& where, DuplicateKeys duplicates) : where_(where), duplicates_(duplicates) {}
+
+  bool operator()(int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
+    using Event = nlohmann::json::parse_event_t;
+    if ((event == Event::object_start || event == Event::array_start) && depth >= kMaxDepth) {
+      throw FormatError(fmt::format("{} is nested more than {} levels deep; is it a damaged file?", where_, kMaxDepth));
+    }
+    if (duplicates_ == DuplicateKeys::kLastWins) return true;
+    if (event == Event::object_start) {
+      open_.emplace_back();
+    } else if (event == Event::object_end) {
+      open_.pop_back();
+    } else if (event == Event::key) {
+      const auto& key = value.get_ref<const std::string&>();
+      if (!open_.back().insert(key).second) {
+        throw FormatError(
+            fmt::format("{} has the key {} twice in one object; expected it once", where_, in_quotes(key)));
       }
-      default:
-        break;
     }
     return true;
   }
 
  private:
   const std::string& where_;
-  std::vector<std::unordered_set<std::string>> open_;
+  DuplicateKeys duplicates_;
+  std::vector<std::unordered_set<std::string>> open_;  // the keys of each object that is not closed yet
 };
 
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text, const std::string& where, DuplicateKeys duplicates) {
   try {
-    if (duplicates == DuplicateKeys::kLastWins) return nlohmann::json::parse(text);
-    DuplicateKeyCheck check(where);
+    DocumentCheck check(where, duplicates);
     return nlohmann::json::parse(text, std::ref(check));
   } catch (const nlohmann::json::parse_error& error) {
     throw FormatError(fmt::format("{} is not JSON: it goes wrong at byte {} of {}; was it cut off or edited?", where,

@@ -15,7 +15,7 @@ enum class DuplicateKeys {
   kRefuse,
 };
 
-// `where` names the text in failures (a path). Throws FormatError where the text is not JSON.
+// `where` names the text in failures (a path). Throws FormatError where the text is not JSON, or nested absurdly deep.
 nlohmann::json parse_json(std::string_view text, const std::string& where,
                           DuplicateKeys duplicates = DuplicateKeys::kLastWins);
 

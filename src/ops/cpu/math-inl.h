@@ -22,9 +22,16 @@ HWY_INLINE F32 exp_of(F32Tag d, F32 x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, within));
 }
 
-HWY_INLINE F32 sigmoid_of(F32Tag d, F32 x) {
+// sigmoid(x) and 1 - sigmoid(x), both without cancellation.
+struct Sigmoid {
+  F32 value;
+  F32 complement;
+};
+HWY_INLINE Sigmoid sigmoid_of(F32Tag d, F32 x) {
   const F32 one = hn::Set(d, 1.0F);
-  return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
+  const F32 e = exp_of(d, hn::Neg(x));
+  const F32 value = hn::Div(one, hn::Add(one, e));
+  return {value, hn::IfThenElse(hn::Lt(e, one), hn::Mul(e, value), hn::Sub(one, value))};
 }
 
 // tanh(x) and its derivative 1 - tanh(x)^2, the latter without the cancellation.
@@ -34,13 +41,14 @@ struct TanhSlope {
 };
 HWY_INLINE TanhSlope tanh_of(F32Tag d, F32 x) {
   const F32 two = hn::Set(d, 2.0F);
-  // With e = exp(-2|x|) - 1: tanh|x| = -e / (2 + e), slope = 4 (1 + e) / (2 + e)^2. Beyond 52, e is -1.
+  // With e = exp(-2|x|) - 1: tanh|x| = -e / (2 + e), slope = 4 exp(-2|x|) / (2 + e)^2. Beyond 52, the latter is 0.
   const F32 magnitude = hn::Min(hn::Abs(x), hn::Set(d, 52.0F));
-  const F32 e = hn::Expm1(d, hn::Mul(hn::Set(d, -2.0F), magnitude));
+  const F32 exponent = hn::Mul(hn::Set(d, -2.0F), magnitude);
+  const F32 e = hn::Expm1(d, exponent);
   const F32 inverse = hn::Div(hn::Set(d, 1.0F), hn::Add(two, e));
   const F32 tanh = hn::CopySignToAbs(hn::Mul(hn::Neg(e), inverse), x);
-  const F32 half_slope = hn::Mul(two, inverse);
-  const F32 slope = hn::Mul(hn::Add(hn::Set(d, 1.0F), e), hn::Mul(half_slope, half_slope));
+  const F32 twice_inverse = hn::Mul(two, inverse);
+  const F32 slope = hn::Mul(hn::Exp(d, exponent), hn::Mul(twice_inverse, twice_inverse));
   const auto nan = hn::IsNaN(x);
   return {hn::IfThenElse(nan, x, tanh), hn::IfThenElse(nan, x, slope)};
 }

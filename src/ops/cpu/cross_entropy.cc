@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cpu/cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "base/bf16.h"
+#include "base/error.h"
+#include "base/units.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cpu/cross_entropy.cc"  // NOLINT
+#include "hwy/foreach_target.h"                        // IWYU pragma: keep
+//
+#include "hwy/highway.h"
+#include "ops/cpu/loop-inl.h"
+#include "ops/cpu/math-inl.h"
+#include "ops/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::cpu {
+namespace HWY_NAMESPACE {  // NOLINT
+
+// What a logit becomes, and the slope of that.
+struct Capped {
+  F32 value;
+  F32 slope;
+};
+
+struct NoCap {
+  HWY_INLINE Capped of(F32Tag d, F32 logit) const { return {logit, hn::Set(d, 1.0F)}; }
+};
+
+struct TanhCap {
+  float cap;
+
+  HWY_INLINE Capped of(F32Tag d, F32 logit) const {
+    const TanhSlope turned = tanh_of(d, hn::Div(logit, hn::Set(d, cap)));
+    return {hn::Mul(turned.tanh, hn::Set(d, cap)), turned.slope};
+  }
+};
+
+template <class Cap>
+float capped(const Cap& cap, float logit) {
+  const F32Tag d;
+  return hn::GetLane(cap.of(d, hn::Set(d, logit)).value);
+}
+
+inline float largest_of(const float* logits, std::size_t vocab) {
+  const F32Tag d;
+  const F32 lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  F32 largest = lowest;
+  over_lanes(0, vocab, [&](std::size_t at, auto part) SLUICE_LANES {
+    largest = hn::Max(largest, part.keep(d, part.load(d, logits + at), lowest));
+  });
+  return hn::GetLane(hn::MaxOfLanes(d, largest));
+}
+
+// What the gradient of a row needs.
+struct RowSoftmax {
+  float largest;  // capped logit
+  double sum;     // of exp(capped logit - largest)
+  std::size_t label;
+};
+
+template <class Cap>
+RowSoftmax softmax_of(const Cap& cap, const float* logits, std::size_t vocab, std::size_t label) {
+  const F32Tag d;
+  const float largest = capped(cap, largest_of(logits, vocab));  // the cap keeps the order
+  const F32 largest_lanes = hn::Set(d, largest);
+  const double sum = sum_over_lanes(vocab, [&](std::size_t at, auto part) SLUICE_LANES {
+    return exp_of(d, hn::Sub(cap.of(d, part.load(d, logits + at)).value, largest_lanes));
+  });
+  return {largest, sum, label};
+}
+
+// dlogits may be logits.
+template <class Cap, typename T>
+void gradient_of(const Cap& cap, const RowSoftmax& row, const float* logits, T* dlogits, std::size_t vocab,
+                 float grad_scale) {
+  const F32Tag d;
+  const F32 largest = hn::Set(d, row.largest);
+  const auto factor = static_cast<float>(static_cast<double>(grad_scale) / row.sum);
+  const F32 factor_lanes = hn::Set(d, factor);
+  // The label's is (p - 1) * scale, with p as it is in the sum; made apart, since the loop may write over its logit.
+  const Capped label = cap.of(d, hn::Set(d, logits[row.label]));
+  const double p = static_cast<double>(hn::GetLane(exp_of(d, hn::Sub(label.value, largest)))) / row.sum;
+  HWY_ALIGN float label_grad[HWY_MAX_BYTES / sizeof(float)] = {};
+  hn::Store(hn::Mul(label.slope, hn::Set(d, static_cast<float>((p - 1) * static_cast<double>(grad_scale)))), d,
+            label_grad);
+  over_lanes(0, vocab, [&](std::size_t at, auto part) SLUICE_LANES {
+    const Capped logit = cap.of(d, part.load(d, logits + at));
+    const F32 grad = hn::Mul(exp_of(d, hn::Sub(logit.value, largest)), factor_lanes);
+    part.store(d, hn::Mul(grad, logit.slope), dlogits + at);
+  });
+  if constexpr (sizeof(T) == sizeof(float)) {
+    dlogits[row.label] = label_grad[0];
+  } else {
+    dlogits[row.label] = to_bf16(label_grad[0]);
+  }
+}
+
+template <class Cap>
+void entropy_of_row(const CrossEntropy& args, const Cap& cap, std::int64_t token, std::size_t label) {
+  const auto vocab = static_cast<std::size_t>(args.logits.shape()[1]);
+  const std::size_t first = static_cast<std::size_t>(token) * vocab;
+  const float* logits = args.logits.as<float>().data() + first;
+  const RowSoftmax row = softmax_of(cap, logits, vocab, label);
+  const double above_label = static_cast<double>(row.largest) - static_cast<double>(capped(cap, logits[label]));
+  args.losses.as<float>()[static_cast<std::size_t>(token)] = static_cast<float>(std::log(row.sum) + above_label);
+  if (args.dlogits.bytes().empty()) return;
+  if (args.dlogits.dtype() == DType::kF32) {
+    gradient_of(cap, row, logits, args.dlogits.as<float>().data() + first, vocab, args.grad_scale);
+  } else {
+    gradient_of(cap, row, logits, args.dlogits.as<BF16>().data() + first, vocab, args.grad_scale);
+  }
+}
+
+void entropy_row(const CrossEntropy& args, std::int64_t token, std::size_t label) {
+  args.soft_cap > 0 ? entropy_of_row(args, TanhCap{args.soft_cap}, token, label)
+                    : entropy_of_row(args, NoCap(), token, label);
+}
+
+void cap_range(float* values, std::size_t count, float cap) {
+  const F32Tag d;
+  over_lanes(0, count, [&](std::size_t at, auto part) SLUICE_LANES {
+    part.store(d, TanhCap{cap}.of(d, part.load(d, values + at)).value, values + at);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice::cpu {
+namespace {
+
+HWY_EXPORT(entropy_row);
+HWY_EXPORT(cap_range);
+
+constexpr std::int64_t kItemElements = 1 << 14;
+
+void ignore_row(const CrossEntropy& args, std::int64_t token) {
+  args.losses.as<float>()[static_cast<std::size_t>(token)] = 0;
+  if (args.dlogits.bytes().empty()) return;
+  const std::span<std::byte> grads = args.dlogits.rows(token, 1).bytes();
+  std::fill(grads.begin(), grads.end(), std::byte{0});
+}
+
+}  // namespace
+
+void cross_entropy(WorkerTeam& team, const CrossEntropy& args) {
+  const std::int64_t vocab = args.logits.shape()[1];
+  const std::span<const std::int32_t> labels = args.labels.as<std::int32_t>();
+  for (std::size_t token = 0; token < labels.size(); ++token) {
+    if (labels[token] != kIgnoreLabel && (labels[token] < 0 || labels[token] >= vocab)) {
+      throw InvalidInput(
+          fmt::format("Token {} has the label {}, but the vocabulary has ids 0 to {}: use the tokenizer "
+                      "that belongs to the model.",
+                      token, labels[token], vocab - 1));
+    }
+  }
+  team.for_each(args.logits.shape()[0], [&](std::int64_t token, std::size_t) {
+    const std::int32_t label = labels[static_cast<std::size_t>(token)];
+    if (label == kIgnoreLabel) {
+      ignore_row(args, token);
+    } else {
+      HWY_DYNAMIC_DISPATCH(entropy_row)(args, token, static_cast<std::size_t>(label));
+    }
+  });
+}
+
+void soft_cap(WorkerTeam& team, const TensorView& values, float cap) {
+  const std::int64_t total = values.shape().num_elements();
+  team.for_each(static_cast<std::int64_t>(div_ceil(total, kItemElements)), [&](std::int64_t item_idx, std::size_t) {
+    const std::int64_t first = item_idx * kItemElements;
+    HWY_DYNAMIC_DISPATCH(cap_range)
+    (values.as<float>().data() + first, static_cast<std::size_t>(std::min(kItemElements, total - first)), cap);
+  });
+}
+
+}  // namespace sluice::cpu
+#endif
