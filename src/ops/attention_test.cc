@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/attention.h"
+
+#include <ostream>
+
+#include <gtest/gtest.h>
+
+#include "ops/attention_case.h"
+
+namespace sluice {
+namespace {
+
+struct Tolerance {
+  double out, gradient;
+};
+
+constexpr Tolerance tolerance_of(DType dtype) {
+  // bf16: half a unit in the last place; the gradient also starts from a rounded output.
+  return dtype == DType::kF32 ? Tolerance{.out = 5e-6, .gradient = 8e-6} : Tolerance{.out = 0.005, .gradient = 0.04};
+}
+
+void expect_as_defined(const AttentionCase& test) {
+  const AttentionResult actual = run_attention(test, 2);
+  const AttentionResult expected = attention_by_definition(test);
+  const Tolerance tolerance = tolerance_of(test.dtype);
+  EXPECT_LT(relative_error(actual.out, expected.out), tolerance.out);
+  EXPECT_LT(relative_error(actual.log_sum_exp, expected.log_sum_exp), 3e-6);
+  EXPECT_LT(relative_error(actual.dq, expected.dq), tolerance.gradient);
+  EXPECT_LT(relative_error(actual.dk, expected.dk), tolerance.gradient);
+  EXPECT_LT(relative_error(actual.dv, expected.dv), tolerance.gradient);
+}
+
+AttentionShape shape_of(std::int64_t num_heads, std::int64_t num_kv_heads, std::int64_t head_dim) {
+  return {.num_heads = num_heads,
+          .num_kv_heads = num_kv_heads,
+          .head_dim = head_dim,
+          .scale = 1 / std::sqrt(static_cast<float>(head_dim))};
+}
+
+AttentionCase one_segment(const AttentionShape& shape, std::int64_t num_queries, std::int64_t num_keys) {
+  return {.shape = shape,
+          .segments = {{.q_first = 0, .q_count = num_queries, .k_first = 0, .k_count = num_keys}},
+          .num_queries = num_queries,
+          .num_keys = num_keys};
+}
+
+struct NamedCase {
+  const char* name;
+  AttentionCase test;
+};
+std::ostream& operator<<(std::ostream& out, const NamedCase& named) { return out << named.name; }
+
+AttentionCase with_window(AttentionCase test, std::int64_t window) {
+  test.shape.window = window;
+  return test;
+}
+
+AttentionCase with_cap(AttentionCase test, float soft_cap) {
+  test.shape.soft_cap = soft_cap;
+  return test;
+}
+
+// Every head_dim a model has, and some that no vector divides.
+std::vector<NamedCase> cases() {
+  AttentionCase packed = one_segment(shape_of(2, 2, 24), 300, 300);
+  packed.segments = {{1, 1, 1, 1}, {5, 130, 5, 130}, {135, 0, 135, 0}, {140, 155, 140, 155}};
+  // Documents that continue from caches of their own; rows between them belong to nobody.
+  AttentionCase everything = one_segment(shape_of(6, 2, 20), 190, 420);
+  everything.segments = {{2, 90, 10, 200}, {100, 3, 211, 150}, {110, 40, 361, 57}};
+  everything.shape.window = 70;
+  everything.shape.soft_cap = 2;
+  return {
+      {"Plain", one_segment(shape_of(1, 1, 64), 200, 200)},
+      {"OneToken", one_segment(shape_of(2, 1, 16), 1, 1)},
+      {"HeadDim8", one_segment(shape_of(2, 2, 8), 100, 100)},
+      {"HeadDim1", one_segment(shape_of(1, 1, 1), 70, 70)},
+      {"HeadDim33", one_segment(shape_of(1, 1, 33), 65, 65)},
+      {"HeadDim80", one_segment(shape_of(2, 1, 80), 97, 97)},
+      {"HeadDim96", one_segment(shape_of(1, 1, 96), 129, 129)},
+      {"HeadDim128", one_segment(shape_of(2, 1, 128), 193, 193)},
+      {"HeadDim256", one_segment(shape_of(1, 1, 256), 100, 100)},
+      {"ThreeHeadsOnOne", one_segment(shape_of(3, 1, 20), 150, 150)},
+      {"Groups", one_segment(shape_of(8, 2, 16), 140, 140)},
+      {"Cache", one_segment(shape_of(2, 2, 16), 40, 310)},
+      {"Generation", one_segment(shape_of(6, 2, 64), 1, 3000)},
+      {"GenerationInAWindow", with_window(one_segment(shape_of(3, 3, 64), 1, 3000), 1500)},
+      {"Window", with_window(one_segment(shape_of(2, 1, 16), 400, 400), 50)},
+      {"WindowOfTwo", with_window(one_segment(shape_of(1, 1, 16), 200, 200), 2)},
+      {"WideWindow", with_window(one_segment(shape_of(1, 1, 16), 400, 400), 250)},
+      {"Cap", with_cap(one_segment(shape_of(2, 1, 16), 150, 150), 1.5F)},
+      {"CapThatHardlyCaps", with_cap(one_segment(shape_of(1, 1, 64), 150, 150), 50)},
+      {"Packed", packed},
+      {"Everything", everything},
+  };
+}
+
+class AttentionIn : public testing::TestWithParam<NamedCase> {};
+INSTANTIATE_TEST_SUITE_P(Cases, AttentionIn, testing::ValuesIn(cases()),
+                         [](const auto& named) { return std::string(named.param.name); });
+
+TEST_P(AttentionIn, F32IsAsDefined) { expect_as_defined(GetParam().test); }
+
+TEST_P(AttentionIn, Bf16IsAsDefined) {
+  AttentionCase test = GetParam().test;
+  test.dtype = DType::kBF16;
+  expect_as_defined(test);
+}
+
+TEST_P(AttentionIn, BitsDoNotDependOnThreads) {
+  const AttentionResult one = run_attention(GetParam().test, 1);
+  for (const std::size_t num_threads : {2U, 3U, 7U}) {
+    const AttentionResult many = run_attention(GetParam().test, num_threads);
+    EXPECT_EQ(one.out, many.out);
+    EXPECT_EQ(one.log_sum_exp, many.log_sum_exp);
+    EXPECT_EQ(one.dq, many.dq);
+    EXPECT_EQ(one.dk, many.dk);
+    EXPECT_EQ(one.dv, many.dv);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
