@@ -40,7 +40,7 @@ struct NormBackward {
   TensorView x;        // (rows, width), what the forward had
   TensorView weight;   // (dim)
   TensorView dy;       // (rows, width)
-  TensorView dx;       // (rows, width); may be dy; overwritten in the columns
+  TensorView dx;       // (rows, width); may be dy or x; overwritten in the columns
   TensorView dweight;  // (dim) f32, added to; default-constructed: not wanted
   TensorView dbias;    // (dim) f32, added to; default-constructed: not wanted
   NormColumns columns;

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every family and variant against what Hugging Face transformers computes (tests/reference/make_models.py): logits,
+// loss, every gradient, and the weights after one step of AdamW, in f32; in bf16 within transformers' own error.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "device/cpu/cpu_device.h"
+#include "format/checkpoint.h"
+#include "format/hf_config.h"
+#include "io/posix/posix_file.h"
+#include "io/threads/threads_engine.h"
+#include "model/checkpoint_slices.h"
+#include "model/description.h"
+#include "model/forward_pass.h"
+#include "model/training_pass.h"
+#include "ops/adamw.h"
+
+namespace sluice {
+namespace {
+
+const std::string kReferenceDir = SLUICE_REFERENCE_DIR "/models";
+constexpr std::uint64_t kArenaBytes = 64 << 20;
+
+std::vector<std::string> case_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kReferenceDir)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+double norm_of(const std::vector<float>& values) {
+  double sum = 0;
+  for (const float value : values) sum += static_cast<double>(value) * static_cast<double>(value);
+  return std::sqrt(sum);
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double sum = 0;
+  for (std::size_t idx = 0; idx < a.size(); ++idx) {
+    const double difference = static_cast<double>(a[idx]) - static_cast<double>(b[idx]);
+    sum += difference * difference;
+  }
+  return std::sqrt(sum);
+}
+
+class Reference : public testing::TestWithParam<std::string> {
+ protected:
+  Reference()
+      : folder_(kReferenceDir + "/" + GetParam()),
+        model_(describe_model(read_config(folder_ + "/config.json"))),
+        checkpoint_(files_, engine_, folder_ + "/model.safetensors"),
+        expected_(files_, engine_, folder_ + "/expected.safetensors"),
+        slices_(checkpoint_, model_),
+        stream_(device_.make_stream("compute")) {}
+
+  template <typename T>
+  std::vector<T> expected(const std::string& name) {
+    const TensorInfo& tensor = expected_.require(name);
+    std::vector<T> values(tensor.size_bytes / sizeof(T));
+    expected_.read(tensor, 0, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+
+  Batch batch() {
+    ids_ = expected<std::int32_t>("input_ids");
+    labels_ = expected<std::int32_t>("labels");
+    std::vector<DocumentTokens> documents;
+    std::size_t first = 0;
+    for (const std::int32_t length : expected<std::int32_t>("documents")) {
+      const auto count = static_cast<std::size_t>(length);
+      documents.push_back({.ids = std::span(ids_).subspan(first, count), .labels = std::span(labels_).subspan(first, count)});
+      first += count;
+    }
+    return {device_, *stream_, model_.arch, documents};
+  }
+
+  struct Found {
+    std::vector<float> logits;
+    double loss = 0;
+    std::map<std::string, std::vector<float>> gradients;       // by the checkpoint's names
+    std::map<std::size_t, std::vector<float>> slice_gradients;  // as they come
+  };
+
+  Found run(SliceSource& source) {
+    Found found;
+    const Batch tokens = batch();
+    {
+      ForwardPass forward(device_, *stream_, model_.arch, source,
+                          {.batch_tokens = tokens.num_tokens(), .seq_tokens = tokens.longest_tokens(),
+                           .logit_rows = tokens.num_tokens()});
+      forward.run(tokens);
+      const auto logits = forward.logits(tokens, 0, tokens.num_tokens()).as<float>();
+      found.logits.assign(logits.begin(), logits.end());
+    }
+    const TrainingPass pass{.device = &device_, .stream = stream_.get(), .arch = &model_.arch, .slices = &source};
+    found.loss = run_training_pass(pass, tokens, [&](std::size_t slice_idx, std::span<std::byte> bytes) {
+      const auto* values = reinterpret_cast<const float*>(bytes.data());
+      auto& slice = found.slice_gradients[slice_idx];
+      slice.assign(values, values + slice_layout(model_.arch, slice_idx).num_elements());
+      gather(slice_idx, slice, found.gradients);
+    });
+    return found;
+  }
+
+  // A slice's elements as the checkpoint's tensors.
+  void gather(std::size_t slice_idx, const std::vector<float>& slice, std::map<std::string, std::vector<float>>& tensors) {
+    for (const TensorPlacement& placement : place_tensors(model_, slice_idx)) {
+      std::vector<float>& tensor = tensors[placement.name];
+      for (const TensorPiece& piece : placement.pieces) {
+        const auto from = slice.begin() + static_cast<std::ptrdiff_t>(piece.slice_offset);
+        tensor.insert(tensor.end(), from, from + static_cast<std::ptrdiff_t>(piece.count));
+      }
+    }
+  }
+
+  PosixFileSystem files_;
+  ThreadsEngine engine_{2};
+  std::string folder_;
+  ModelDescription model_;
+  Checkpoint checkpoint_;
+  Checkpoint expected_;
+  CheckpointSlices slices_;
+  CpuDevice device_{kArenaBytes, 2};
+  std::unique_ptr<Stream> stream_;
+  std::vector<std::int32_t> ids_;
+  std::vector<std::int32_t> labels_;
+};
+
+// A key's bias shifts all scores of a query alike where positions do not turn heads, so its gradient is zero but for
+// rounding, in transformers as here.
+constexpr double kZeroGradient = 1e-6;
+
+TEST_P(Reference, F32MatchesTransformers) {
+  ResidentSlices source(device_, slices_, model_.arch, DType::kF32);
+  const Found found = run(source);
+
+  const auto logits = expected<float>("logits");
+  EXPECT_LE(distance(found.logits, logits) / norm_of(logits), 1e-5);
+  const float loss = expected<float>("loss")[0];
+  EXPECT_NEAR(found.loss, loss, 1e-5 * std::abs(loss));
+
+  double total = 0;
+  std::map<std::string, std::vector<float>> wanted;
+  for (const auto& [name, values] : found.gradients) {
+    wanted[name] = expected<float>("grad." + name);
+    total = std::hypot(total, norm_of(wanted[name]));
+  }
+  for (const auto& [name, values] : found.gradients) {
+    const double size = norm_of(wanted[name]);
+    if (size < kZeroGradient * total) {
+      EXPECT_LE(norm_of(values), kZeroGradient * total) << name;
+    } else {
+      EXPECT_LE(distance(values, wanted[name]) / size, 1e-4) << name;
+    }
+  }
+}
+
+TEST_P(Reference, OneAdamWStepMatchesTorch) {
+  ResidentSlices source(device_, slices_, model_.arch, DType::kF32);
+  Found found = run(source);
+  double total = 0;
+  for (const auto& [name, values] : found.gradients) total = std::hypot(total, norm_of(values));
+
+  std::map<std::string, std::vector<float>> stepped;
+  for (auto& [slice_idx, gradients] : found.slice_gradients) {
+    const auto count = static_cast<std::int64_t>(gradients.size());
+    std::vector<float> m(gradients.size(), 0);
+    std::vector<float> v(gradients.size(), 0);
+    const auto view = [&](std::vector<float>& values) {
+      return TensorView(std::as_writable_bytes(std::span(values)), DType::kF32, {count});
+    };
+    adamw(*stream_, {.settings = {.learning_rate = 1e-3F, .beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F,
+                                  .weight_decay = 0.1F, .step = 1},
+                     .weight = TensorView(source.bytes(slice_idx), DType::kF32, {count}),
+                     .grad = view(gradients), .m = view(m), .v = view(v)});
+    stream_->synchronize();
+    const auto* weights = reinterpret_cast<const float*>(source.bytes(slice_idx).data());
+    gather(slice_idx, std::vector<float>(weights, weights + count), stepped);
+  }
+  for (const auto& [name, values] : stepped) {
+    // The first step goes by the gradient's sign, and the sign of rounding is nobody's.
+    if (norm_of(expected<float>("grad." + name)) < kZeroGradient * total) continue;
+    const auto wanted = expected<float>("step." + name);
+    EXPECT_LE(distance(values, wanted) / norm_of(wanted), 1e-6) << name;
+  }
+}
+
+TEST_P(Reference, Bf16IsWithinTransformersOwnError) {
+  ResidentSlices source(device_, slices_, model_.arch, DType::kBF16);
+  const Found found = run(source);
+  const nlohmann::json allowed = nlohmann::json::parse(std::ifstream(folder_ + "/bf16_error.json"));
+  constexpr double kTimes = 1.5;
+
+  const auto logits = expected<float>("logits");
+  EXPECT_LE(distance(found.logits, logits) / norm_of(logits), kTimes * allowed["logits"].get<double>());
+  const float loss = expected<float>("loss")[0];
+  EXPECT_LE(std::abs(found.loss - loss) / std::abs(loss), kTimes * allowed["loss"].get<double>());
+  double total = 0;
+  for (const auto& [name, values] : found.gradients) total = std::hypot(total, norm_of(expected<float>("grad." + name)));
+  for (const auto& [name, values] : found.gradients) {
+    const auto wanted = expected<float>("grad." + name);
+    if (norm_of(wanted) < kZeroGradient * total) continue;
+    EXPECT_LE(distance(values, wanted) / norm_of(wanted), kTimes * allowed["grad." + name].get<double>()) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::ValuesIn(case_names()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/training_pass.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+#include "model/block.h"
+#include "model/model_ends.h"
+
+namespace sluice {
+namespace {
+
+std::uint64_t workspace_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype) {
+  return std::max({block_forward_workspace_bytes(arch, num_tokens, dtype),
+                   block_backward_workspace_bytes(arch, num_tokens, dtype),
+                   head_loss_workspace_bytes(arch, num_tokens, dtype)});
+}
+
+std::uint64_t boundary_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype) {
+  return static_cast<std::uint64_t>(num_tokens * arch.hidden) * size_bytes(dtype);
+}
+
+std::uint64_t gradient_bytes(const Architecture& arch, std::size_t slice_idx) {
+  return slice_layout(arch, slice_idx).size_bytes(DType::kF32);
+}
+
+class Runner {
+ public:
+  Runner(const TrainingPass& pass, const Batch& batch)
+      : pass_(pass),
+        arch_(*pass.arch),
+        batch_(batch),
+        dtype_(pass.slices->dtype()),
+        ropes_(*pass.device, *pass.stream, arch_, batch.longest_tokens()),
+        workspace_(pass.device->allocate(workspace_bytes(arch_, batch.num_tokens(), dtype_), "a block's activations")),
+        losses_(pass.device->allocate(static_cast<std::uint64_t>(batch.num_tokens()) * sizeof(float), "losses")) {
+    const std::uint64_t bytes = boundary_bytes(arch_, batch.num_tokens(), dtype_);
+    boundaries_.reserve(arch_.layers.size() + 1);
+    for (std::size_t idx = 0; idx <= arch_.layers.size(); ++idx) {
+      boundaries_.push_back(pass.device->allocate(bytes, "blocks' inputs"));
+    }
+  }
+
+  double run(const TakeGradients& take_gradients) {
+    forward();
+    Buffer block_gradients = pass_.device->allocate(gradient_bytes(arch_, block_slice(0)), "a block's gradients");
+    Buffer head_gradients = pass_.device->allocate(gradient_bytes(arch_, head_slice(arch_)), "the head's gradients");
+    Buffer embedding_gradients = pass_.device->allocate(gradient_bytes(arch_, kEmbeddingSlice), "the embedding's gradients");
+    clear(embedding_gradients);
+    clear(head_gradients);
+
+    // The gradient of a block's output takes the place of that output.
+    run_head(head_gradients, embedding_gradients);
+    take_gradients(head_slice(arch_), head_gradients.bytes());
+    for (std::int64_t layer_idx = arch_.num_layers() - 1; layer_idx >= 0; --layer_idx) {
+      clear(block_gradients);
+      const auto at = static_cast<std::size_t>(layer_idx);
+      const SliceHold slice = pass_.slices->hold(block_slice(layer_idx));
+      // dx goes where dy is, since x is still read; the next block down finds it there.
+      block_backward(block_pass(layer_idx, slice), block_gradients.bytes(), boundary(at), boundary(at + 1),
+                     boundary(at + 1), Workspace(workspace_.bytes()));
+      pass_.stream->synchronize();
+      std::swap(boundaries_[at], boundaries_[at + 1]);
+      take_gradients(block_slice(layer_idx), block_gradients.bytes());
+    }
+    const SliceHold slice = pass_.slices->hold(kEmbeddingSlice);
+    embed_backward(end_pass(slice.bytes(), {}), embedding_gradients.bytes(), boundary(0));
+    pass_.stream->synchronize();
+    take_gradients(kEmbeddingSlice, embedding_gradients.bytes());
+    return mean_loss();
+  }
+
+ private:
+  TensorView boundary(std::size_t idx) const {
+    return {boundaries_[idx].bytes(), dtype_, {batch_.num_tokens(), arch_.hidden}};
+  }
+
+  BlockPass block_pass(std::int64_t layer_idx, const SliceHold& slice) const {
+    return {.stream = pass_.stream, .arch = &arch_, .layer_idx = layer_idx, .batch = &batch_, .ropes = &ropes_,
+            .dtype = dtype_, .weights = slice.bytes()};
+  }
+
+  EndPass end_pass(std::span<std::byte> embedding, std::span<std::byte> head) const {
+    return {.stream = pass_.stream, .arch = &arch_, .batch = &batch_, .dtype = dtype_, .embedding = embedding,
+            .head = head};
+  }
+
+  void clear(const Buffer& gradients) const {
+    pass_.stream->run([bytes = gradients.bytes()] { std::memset(bytes.data(), 0, bytes.size()); });
+  }
+
+  void forward() {
+    {
+      const SliceHold slice = pass_.slices->hold(kEmbeddingSlice);
+      embed_forward(end_pass(slice.bytes(), {}), boundary(0));
+      pass_.stream->synchronize();
+    }
+    for (std::int64_t layer_idx = 0; layer_idx < arch_.num_layers(); ++layer_idx) {
+      const auto at = static_cast<std::size_t>(layer_idx);
+      const SliceHold slice = pass_.slices->hold(block_slice(layer_idx));
+      block_forward(block_pass(layer_idx, slice), boundary(at), boundary(at + 1), Workspace(workspace_.bytes()));
+      pass_.stream->synchronize();
+    }
+  }
+
+  void run_head(const Buffer& head_gradients, const Buffer& embedding_gradients) {
+    const SliceHold head = pass_.slices->hold(head_slice(arch_));
+    const SliceHold embedding = arch_.tied_head ? pass_.slices->hold(kEmbeddingSlice) : SliceHold();
+    const TensorView x = boundary(arch_.layers.size());
+    head_loss(end_pass(embedding.bytes(), head.bytes()), x, losses(), 1.0F / static_cast<float>(batch_.num_labels()),
+              {.dx = x, .head = head_gradients.bytes(), .embedding = embedding_gradients.bytes()},
+              Workspace(workspace_.bytes()));
+    pass_.stream->synchronize();
+  }
+
+  TensorView losses() const { return {losses_.bytes(), DType::kF32, {batch_.num_tokens()}}; }
+
+  double mean_loss() const {
+    std::vector<float> values(static_cast<std::size_t>(batch_.num_tokens()));
+    const auto to = std::as_writable_bytes(std::span(values));
+    pass_.stream->copy(to, losses_.bytes().first(to.size()));
+    pass_.stream->synchronize();
+    double total = 0;
+    for (const float value : values) total += static_cast<double>(value);
+    return total / static_cast<double>(batch_.num_labels());
+  }
+
+  const TrainingPass& pass_;
+  const Architecture& arch_;
+  const Batch& batch_;
+  DType dtype_;
+  RopeTables ropes_;
+  Buffer workspace_;
+  Buffer losses_;
+  std::vector<Buffer> boundaries_;  // [idx] is what block idx reads; the last is what the head reads
+};
+
+}  // namespace
+
+double run_training_pass(const TrainingPass& pass, const Batch& batch, const TakeGradients& take_gradients) {
+  if (batch.num_labels() == 0) throw InvalidInput("a batch has no token to learn from: every label is ignored");
+  return Runner(pass, batch).run(take_gradients);
+}
+
+std::uint64_t training_pass_bytes(const Architecture& arch, std::int64_t num_tokens, std::int64_t longest_tokens,
+                                  DType dtype) {
+  std::uint64_t total = 0;
+  const auto add = [&](std::uint64_t bytes) { total += round_up(bytes, Device::kAlignment); };
+  for (const Rope& rope : arch.ropes) {
+    for (int table = 0; table < 2; ++table) {
+      add(static_cast<std::uint64_t>(longest_tokens * rope.rotary_dim / 2) * sizeof(float));
+    }
+  }
+  add(workspace_bytes(arch, num_tokens, dtype));
+  add(static_cast<std::uint64_t>(num_tokens) * sizeof(float));
+  for (std::size_t idx = 0; idx <= arch.layers.size(); ++idx) add(boundary_bytes(arch, num_tokens, dtype));
+  add(gradient_bytes(arch, block_slice(0)));
+  add(gradient_bytes(arch, head_slice(arch)));
+  add(gradient_bytes(arch, kEmbeddingSlice));
+  return total;
+}
+
+}  // namespace sluice
