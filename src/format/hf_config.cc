@@ -48,13 +48,13 @@ const nlohmann::json* ConfigReader::find(const std::string& key) const {
 bool ConfigReader::has(const std::string& key) const { return find(key) != nullptr; }
 
 void ConfigReader::fail_value(const std::string& key, const std::string& expected, const nlohmann::json& found) const {
-  throw FormatError(
-      fmt::format("'{}' has {} as {}{}; expected {}", where_, describe_json(found), key_prefix_, key, expected));
+  throw FormatError(fmt::format("'{}' has {} as {}{}; expected {}", where_, describe_json(found), key_prefix_,
+                                on_one_line(key), expected));
 }
 
 void ConfigReader::fail(const std::string& key, const std::string& expected) const {
   if (const nlohmann::json* value = find(key)) fail_value(key, expected, *value);
-  throw FormatError(fmt::format("'{}' has no {}{}; expected {}", where_, key_prefix_, key, expected));
+  throw FormatError(fmt::format("'{}' has no {}{}; expected {}", where_, key_prefix_, on_one_line(key), expected));
 }
 
 std::int64_t ConfigReader::int_of(const std::string& key, const nlohmann::json& value, IntRange range) const {
@@ -109,7 +109,7 @@ std::optional<ConfigReader> ConfigReader::find_object(const std::string& key) co
   const nlohmann::json* value = find(key);
   if (value == nullptr) return std::nullopt;
   if (!value->is_object()) fail_value(key, "an object", *value);
-  return ConfigReader(where_, key_prefix_ + key + ".", *value);
+  return ConfigReader(where_, key_prefix_ + on_one_line(key) + ".", *value);
 }
 
 std::optional<std::vector<std::int64_t>> ConfigReader::find_ints(const std::string& key, IntRange range) const {

@@ -84,16 +84,18 @@ nlohmann::json read_json_file(const std::string& path, std::uint64_t max_bytes) 
   return parse_json(text, path);
 }
 
-std::string in_quotes(std::string_view text) {
+std::string on_one_line(std::string_view text) {
   std::size_t end = text.size();
   if (end > kMaxQuotedBytes) {
     end = kMaxQuotedBytes;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not within a character
   }
-  std::string line = "\"";
+  std::string line;
   for (const char c : text.substr(0, end)) line += static_cast<unsigned char>(c) < 0x20U || c == 0x7F ? '?' : c;
-  return line + (end < text.size() ? "...\"" : "\"");
+  return line + (end < text.size() ? "..." : "");
 }
+
+std::string in_quotes(std::string_view text) { return '"' + on_one_line(text) + '"'; }
 
 std::string describe_json(const nlohmann::json& value) {
   switch (value.type()) {

@@ -22,7 +22,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& where,
 // The whole file. Throws IoError where it cannot be read, FormatError where it is larger than `max_bytes` or not JSON.
 nlohmann::json read_json_file(const std::string& path, std::uint64_t max_bytes);
 
-// Text of a file as part of a sentence: in quotes, on one line, cut where it is long.
+// Text of a file as part of a sentence: without control characters, cut where it is long.
+std::string on_one_line(std::string_view text);
 std::string in_quotes(std::string_view text);
 // A value as part of a sentence: `17`, `"yarn"`, `a list of 3`, `an object`, `null`.
 std::string describe_json(const nlohmann::json& value);

@@ -12,12 +12,13 @@
 
 namespace sluice {
 
+// Doubles, since 1 - beta2 of a float beta2 is off by 1e-5; elements are computed in float.
 struct AdamWSettings {
-  float learning_rate = 1e-5F;
-  float beta1 = 0.9F;
-  float beta2 = 0.999F;
-  float eps = 1e-8F;
-  float weight_decay = 0;
+  double learning_rate = 1e-5;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
   std::int64_t step = 1;  // of this update; the first is 1
   float grad_scale = 1;   // gradients are multiplied by it first: the clip
 };

@@ -29,6 +29,7 @@ struct AttentionCase {
 // As floats, whatever the dtype was, each (tokens, heads * head_dim) but log_sum_exp (heads, tokens).
 struct AttentionResult {
   std::vector<float> out, log_sum_exp, dq, dk, dv;
+  std::vector<float> beside;  // what the gradients' rows hold in columns that are no head's
 };
 
 // What outputs hold before. Exact in bf16.
@@ -150,6 +151,11 @@ inline AttentionResult run_attention(const AttentionCase& test, std::size_t num_
   result.dq = gradients.dense(gradients.q(), gradients.q_width);
   result.dk = gradients.dense(gradients.k(), gradients.kv_width);
   result.dv = gradients.dense(gradients.v(), gradients.kv_width);
+  for (std::int64_t token = 0; token < test.num_queries && !gradients.shares_rows; ++token) {
+    for (const std::int64_t col : {0L, 1L, 2L, gradients.q_width + 3, gradients.q_width + 4}) {
+      result.beside.push_back(gradients.queries.get(token, col));
+    }
+  }
   return result;
 }
 

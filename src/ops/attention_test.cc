@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/attention.h"
 
+#include <sys/resource.h>
+
 #include <ostream>
 
 #include <gtest/gtest.h>
@@ -116,6 +118,101 @@ TEST_P(AttentionIn, BitsDoNotDependOnThreads) {
     EXPECT_EQ(one.dk, many.dk);
     EXPECT_EQ(one.dv, many.dv);
   }
+}
+
+bool all_untouched(const std::vector<float>& values, std::int64_t width, std::int64_t first, std::int64_t count) {
+  const auto begin = values.begin() + first * width;
+  return std::all_of(begin, begin + count * width, [](float value) { return value == kUntouched; });
+}
+
+TEST(Attention, LeavesRowsOutsideSegmentsAndColumnsOfOthersAsTheyWere) {
+  AttentionCase test = one_segment(shape_of(4, 2, 20), 200, 300);
+  test.segments = {{3, 100, 7, 120}, {103, 1, 127, 40}, {110, 80, 180, 100}};
+  const AttentionResult result = run_attention(test, 2);
+  for (const AttentionSegment& between :
+       std::vector<AttentionSegment>{{0, 3, 0, 7}, {104, 6, 167, 13}, {190, 10, 280, 20}}) {
+    EXPECT_TRUE(all_untouched(result.out, 80, between.q_first, between.q_count));
+    EXPECT_TRUE(all_untouched(result.dq, 80, between.q_first, between.q_count));
+    EXPECT_TRUE(all_untouched(result.dk, 40, between.k_first, between.k_count));
+    EXPECT_TRUE(all_untouched(result.dv, 40, between.k_first, between.k_count));
+  }
+  EXPECT_EQ(result.beside.size(), 1000U);
+  EXPECT_TRUE(all_untouched(result.beside, 1, 0, 1000));
+}
+
+TEST(Attention, OfOneKeyGivesItsValue) {
+  const AttentionCase test = with_window(one_segment(shape_of(3, 1, 24), 100, 100), 1);
+  const AttentionResult result = run_attention(test, 1);
+  const AttentionInputs in(test);
+  for (std::int64_t token = 0; token < 100; ++token) {
+    for (std::int64_t col = 0; col < 72; ++col) {
+      const auto at = static_cast<std::size_t>(token * 72 + col);
+      EXPECT_EQ(result.out[at], in.qkv.get(in.qkv.v(), token, col % 24));
+      EXPECT_NEAR(result.dq[at], 0, 1e-5);
+    }
+  }
+}
+
+TEST(Attention, SegmentsThatShareKeysAttendThemAsIfAlone) {
+  AttentionCase test = one_segment(shape_of(2, 1, 16), 60, 100);
+  AttentionInputs in(test);
+  const auto forward = [&](const std::vector<AttentionSegment>& segments) {
+    const OwnedRows out(DType::kF32, 60, 32);
+    CpuDevice device(1 << 20, 2);
+    const auto stream = device.make_stream("test");
+    attention_forward(*stream, {.shape = test.shape,
+                                .segments = segments,
+                                .q = in.qkv.q(),
+                                .k = in.qkv.k(),
+                                .v = in.qkv.v(),
+                                .out = out.view});
+    stream->synchronize();
+    const std::span<const float> values = out.view.as<float>();
+    return std::vector<float>(values.begin(), values.end());
+  };
+  const std::vector<float> both = forward({{0, 40, 0, 100}, {40, 20, 0, 90}});
+  std::vector<float> alone = forward({{0, 40, 0, 100}});
+  const std::vector<float> second = forward({{40, 20, 0, 90}});
+  std::copy(second.begin() + 40 * 32, second.end(), alone.begin() + 40 * 32);
+  EXPECT_EQ(both, alone);
+}
+
+TEST(Attention, NanShowsWhereItWasSeenAndNowhereElse) {
+  for (const std::int64_t num_queries : {3, 150}) {  // few rows, and blocks of them
+    const AttentionCase test = one_segment(shape_of(2, 2, 16), num_queries, 200);
+    const AttentionInputs in(test);
+    in.qkv.keys.set(198, 16, NAN);  // the second head of K
+    const OwnedRows out(DType::kF32, num_queries, 32);
+    CpuDevice device(1 << 20, 2);
+    const auto stream = device.make_stream("test");
+    attention_forward(*stream, {.shape = test.shape,
+                                .segments = test.segments,
+                                .q = in.qkv.q(),
+                                .k = in.qkv.k(),
+                                .v = in.qkv.v(),
+                                .out = out.view});
+    stream->synchronize();
+    for (std::int64_t token = 0; token < num_queries; ++token) {
+      for (std::int64_t col = 0; col < 32; ++col) {
+        const bool saw_it = col >= 16 && token >= num_queries - 2;
+        EXPECT_EQ(std::isnan(out.get(token, col)), saw_it) << token << ", " << col;
+      }
+    }
+  }
+}
+
+std::int64_t peak_memory_kib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+TEST(Attention, NeedsNoMemoryForScores) {
+  const std::int64_t num_tokens = 16384;  // a score matrix would be 1 GiB
+  const AttentionCase test = one_segment(shape_of(1, 1, 16), num_tokens, num_tokens);
+  const std::int64_t before_kib = peak_memory_kib();
+  run_attention(test, 2);
+  EXPECT_LT(peak_memory_kib() - before_kib, 64 * 1024);
 }
 
 }  // namespace

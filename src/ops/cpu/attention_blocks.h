@@ -49,7 +49,6 @@ struct AttentionItem {
   RowGroup group;
   IndexRange rows;
   IndexRange keys;
-  std::int64_t part = 0;  // where the keys of a row block are shared out: which of the partial results
 
   std::int64_t cost() const { return rows.count() * keys.count(); }
 };

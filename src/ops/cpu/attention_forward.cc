@@ -9,6 +9,7 @@
 #include "hwy/aligned_allocator.h"
 #include "ops/cpu/attention.h"
 #include "ops/cpu/attention_blocks.h"
+#include "ops/cpu/attention_few_rows.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/attention_forward.cc"  // NOLINT
@@ -183,7 +184,19 @@ HWY_EXPORT(attention_forward_item);
 }  // namespace
 
 void attention_forward(WorkerTeam& team, const AttentionForward& args) {
-  const std::vector<AttentionItem> items = row_items(row_groups(args.shape, args.segments));
+  std::vector<RowGroup> blocks;
+  std::vector<RowGroup> few;
+  for (const RowGroup& group : row_groups(args.shape, args.segments)) {
+    if (group.num_rows() > kFewRows) {
+      blocks.push_back(group);
+    } else if (group.num_rows() > 0) {
+      few.push_back(group);
+    }
+  }
+  if (!few.empty()) attend_few_rows(team, args, few);
+  if (blocks.empty()) return;
+
+  const std::vector<AttentionItem> items = row_items(blocks);
   std::vector<ForwardScratch> scratch;
   scratch.reserve(team.num_threads());
   for (std::size_t idx = 0; idx < team.num_threads(); ++idx) scratch.emplace_back(args.shape.head_dim);

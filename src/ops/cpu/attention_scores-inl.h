@@ -101,8 +101,11 @@ HWY_NOINLINE inline void transpose_block(const float* from, std::size_t from_row
 HWY_INLINE F32 exp_lanes(F32 x) {
   const F32Tag d;
   const I32Tag di;
-  const auto exponent = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504F)));
-  const F32 n = hn::ConvertTo(d, exponent);
+  // x / ln 2 rounded to an integer n: at 1.5 * 2^23 a float's last bit is 1, so n + 127 (the exponent of 2^n) comes to
+  // lie in the last bits of the sum.
+  const F32 shift = hn::Set(d, 0x1.8p23F + 127);
+  const F32 shifted = hn::MulAdd(x, hn::Set(d, 1.44269504F), shift);
+  const F32 n = hn::Sub(shifted, shift);
   // ln 2 in two parts; the upper has few enough bits that n times it is exact.
   F32 r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
@@ -115,7 +118,7 @@ HWY_INLINE F32 exp_lanes(F32 x) {
   y = hn::MulAdd(y, r, hn::Set(d, 0.5F));
   y = hn::MulAdd(y, r, hn::Set(d, 1.0F));
   y = hn::MulAdd(y, r, hn::Set(d, 1.0F));
-  const F32 power = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(exponent, hn::Set(di, 127))));
+  const F32 power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3F)), hn::Mul(y, power));
 }
 

@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
+#include "base/bf16.h"
 #include "hwy/highway.h"
 #include "ops/cpu/simd-inl.h"
 
@@ -23,6 +25,14 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::cpu {
 namespace HWY_NAMESPACE {  // NOLINT
 
+using U32 = hn::Vec<hn::RebindToUnsigned<F32Tag>>;
+
+// The lower 16 bits of every lane.
+HWY_INLINE void store_bits(F32Tag /*d*/, U32 bits, BF16* to) {
+  const hn::Rebind<std::uint16_t, F32Tag> d16;
+  hn::StoreU(hn::TruncateTo(d16, bits), d16, reinterpret_cast<std::uint16_t*>(to));
+}
+
 struct WholePart {
   template <typename T>
   HWY_INLINE F32 load(F32Tag d, const T* from) const {
@@ -32,6 +42,7 @@ struct WholePart {
   HWY_INLINE void store(F32Tag d, F32 value, T* to) const {
     HWY_NAMESPACE::store(d, value, to);
   }
+  HWY_INLINE void store_bits(F32Tag d, U32 bits, BF16* to) const { HWY_NAMESPACE::store_bits(d, bits, to); }
   HWY_INLINE F32 keep(F32Tag /*d*/, F32 value, F32 /*otherwise*/) const { return value; }
 };
 
@@ -45,6 +56,11 @@ struct RestPart {
   template <typename T>
   HWY_INLINE void store(F32Tag d, F32 value, T* to) const {
     store_part(d, value, to, count);
+  }
+  HWY_INLINE void store_bits(F32Tag d, U32 bits, BF16* to) const {
+    HWY_ALIGN BF16 lanes[HWY_MAX_BYTES / sizeof(float)] = {};
+    HWY_NAMESPACE::store_bits(d, bits, lanes);
+    for (std::size_t idx = 0; idx < count; ++idx) to[idx] = lanes[idx];
   }
   // `value` in lanes that are in use.
   HWY_INLINE F32 keep(F32Tag d, F32 value, F32 otherwise) const {
