@@ -14,6 +14,7 @@
 #include "bench/commit_bench.h"
 #include "bench/io_bench.h"
 #include "bench/stream_bench.h"
+#include "cli/bench_gemm_verb.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
 
@@ -195,6 +196,8 @@ void add_bench_verb(CLI::App& app) {
   commit->add_option("--steps", arguments->steps, "Commits")->capture_default_str();
   commit->add_flag("--keep", arguments->keep, "Leave the store there, and go on with one that is");
   commit->callback([arguments] { bench_commit(*arguments); });
+
+  add_bench_gemm_verb(*bench);
 }
 
 }  // namespace sluice

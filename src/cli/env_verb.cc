@@ -24,6 +24,7 @@
 #include "io/drive_speed.h"
 #include "io/nvme_health.h"
 #include "io/posix/posix_file.h"
+#include "ops/cpu/gemm_path.h"
 
 namespace sluice {
 namespace {
@@ -161,7 +162,13 @@ Json to_json(const Directory& directory) {
 Json to_json(const Environment& found) {
   Json directories = Json::array();
   for (const Directory& directory : found.directories) directories.push_back(to_json(directory));
+  Json paths = Json::array();
+  for (const GemmPath path : gemm_paths_available()) paths.push_back(name(path));
   return {{"cpu", {{"model", found.cpu.model}, {"num_cores", found.cpu.num_cores}, {"features", found.cpu.features}}},
+          {"matrix_product",
+           {{"bf16", name(best_gemm_path(DType::kBF16))},
+            {"f32", name(best_gemm_path(DType::kF32))},
+            {"available", paths}}},
           {"memory", {{"total_bytes", found.memory.total_bytes}, {"available_bytes", found.memory.available_bytes}}},
           {"gpu", {{"devices", Json::array()}, {"none_because", kNoGpu}}},
           {"io_engine",
@@ -187,6 +194,8 @@ std::string machine_text(const Environment& found) {
   std::string text =
       fmt::format("CPU     {}, {} {}\n", cpu.model, cpu.num_cores, cpu.num_cores == 1 ? "core" : "cores");
   if (!cpu.features.empty()) text += fmt::format("        {}\n", fmt::join(cpu.features, " "));
+  text += fmt::format("        matrix products: bf16 with {}, f32 with {}\n", name(best_gemm_path(DType::kBF16)),
+                      name(best_gemm_path(DType::kF32)));
   text += fmt::format("Memory  {}, {} available\n", format_bytes(found.memory.total_bytes),
                       format_bytes(found.memory.available_bytes));
   text += fmt::format("GPU     none: {}\n", kNoGpu);

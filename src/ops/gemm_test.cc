@@ -15,7 +15,10 @@
 #include "base/bf16.h"
 #include "base/random.h"
 #include "device/cpu/cpu_device.h"
+#include "ops/cpu/emulated_tiles.h"
 #include "ops/cpu/gemm.h"
+#include "ops/cpu/gemm_amx.h"
+#include "ops/cpu/gemm_blocked.h"
 
 namespace sluice {
 namespace {
@@ -129,8 +132,22 @@ struct Way {
   std::function<void(WorkerTeam&, const Gemm&)> run;
 };
 
-std::vector<Way> ways(DType /*dtype*/) {
-  return {{"best", [](WorkerTeam& team, const Gemm& args) { cpu::gemm(team, args); }}};
+std::vector<Way> ways(DType dtype) {
+  std::vector<Way> found;
+  for (const GemmPath path : gemm_paths_available()) {
+    if (!gemm_path_takes(path, dtype)) continue;
+    found.push_back(
+        {std::string(name(path)), [path](WorkerTeam& team, const Gemm& args) { cpu::gemm(team, args, path); }});
+  }
+  const std::vector<GemmPath>& paths = gemm_paths_available();
+  const bool can_pack = std::find(paths.begin(), paths.end(), GemmPath::kAvx512) != paths.end();
+  if (dtype == DType::kBF16 && can_pack) {
+    found.push_back({"emulated tiles", [](WorkerTeam& team, const Gemm& args) {
+                       if (args.c.bytes().empty()) return;
+                       cpu::gemm_blocked(team, args, cpu::amx_kernel_on<cpu::EmulatedTiles>());
+                     }});
+  }
+  return found;
 }
 
 Gemm gemm_of(const Operands& operands, const Matrix& c, Into into = Into::kOverwrite) {

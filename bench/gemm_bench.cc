@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/gemm_bench.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "base/bf16.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/page_memory.h"
+#include "base/random.h"
+#include "base/units.h"
+#include "base/worker_team.h"
+#include "bench/gemm_peak.h"
+#include "bench/statistics.h"
+#include "ops/cpu/gemm.h"
+
+namespace sluice {
+namespace {
+
+enum class Form : std::uint8_t { kForward, kInputGradient, kWeightGradient };
+
+struct Shape3 {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  DType dtype = DType::kBF16;
+  Form form = Form::kForward;
+};
+
+// Cubes, then Llama 3 8B with 512 tokens: queries' output, up, down, query-key-value; and generation of one token.
+constexpr Shape3 kShapes[] = {
+    {1024, 1024, 1024},
+    {2048, 2048, 2048},
+    {4096, 4096, 4096},
+    {512, 4096, 4096},
+    {512, 14336, 4096},
+    {512, 4096, 14336},
+    {512, 6144, 4096},
+    {512, 4096, 14336, DType::kBF16, Form::kInputGradient},
+    {14336, 4096, 512, DType::kBF16, Form::kWeightGradient},
+    {1, 14336, 4096},
+    {1024, 1024, 1024, DType::kF32},
+    {2048, 2048, 2048, DType::kF32},
+};
+
+std::string form_name(Form form) {
+  switch (form) {
+    case Form::kForward:
+      return "x W^T";
+    case Form::kInputGradient:
+      return "dY W";
+    case Form::kWeightGradient:
+      return "dY^T X";
+  }
+  return {};
+}
+
+class Operands {
+ public:
+  explicit Operands(const Shape3& shape)
+      : a_(bytes(shape.m * shape.k, shape.dtype)),
+        b_(bytes(shape.n * shape.k, shape.dtype)),
+        c_(bytes(shape.m * shape.n, DType::kF32)) {
+    Random random(1);
+    fill(a_, shape.dtype, random);
+    fill(b_, shape.dtype, random);
+    const bool a_is_km = shape.form == Form::kWeightGradient;
+    const bool b_is_nk = shape.form == Form::kForward;
+    gemm_.a = {a_.bytes(), shape.dtype, a_is_km ? Shape({shape.k, shape.m}) : Shape({shape.m, shape.k})};
+    gemm_.b = {b_.bytes(), shape.dtype, b_is_nk ? Shape({shape.n, shape.k}) : Shape({shape.k, shape.n})};
+    // Gradients of weights are summed in f32; everything else has the type of its operands.
+    gemm_.c = {c_.bytes(), a_is_km ? DType::kF32 : shape.dtype, Shape({shape.m, shape.n})};
+    gemm_.transpose_a = a_is_km ? Transpose::kYes : Transpose::kNo;
+    gemm_.transpose_b = b_is_nk ? Transpose::kYes : Transpose::kNo;
+    gemm_.into = a_is_km ? Into::kAdd : Into::kOverwrite;
+  }
+
+  const Gemm& gemm() const { return gemm_; }
+
+ private:
+  static std::uint64_t bytes(std::int64_t num_elements, DType dtype) {
+    return static_cast<std::uint64_t>(num_elements) * size_bytes(dtype);
+  }
+  // Values of a plausible size: zeros would use less power, and let the CPU run faster than it will.
+  static void fill(const PageMemory& memory, DType dtype, Random& random) {
+    const TensorView view(memory.bytes(), dtype,
+                          Shape({static_cast<std::int64_t>(memory.size_bytes() / size_bytes(dtype))}));
+    const auto value = [&random] { return static_cast<float>(random.next() >> 40) * 0x1p-23F - 1; };
+    if (dtype == DType::kF32) {
+      for (float& element : view.as<float>()) element = value();
+    } else {
+      for (BF16& element : view.as<BF16>()) element = to_bf16(value());
+    }
+  }
+
+  PageMemory a_;
+  PageMemory b_;
+  PageMemory c_;
+  Gemm gemm_;
+};
+
+// The median over rounds, each long enough to time.
+double seconds_of(WorkerTeam& team, const Gemm& gemm, GemmPath path, int num_rounds) {
+  constexpr double kWantedSeconds = 0.02;
+  const SteadyClock clock;
+  const auto run = [&](std::int64_t num_times) {
+    const Stopwatch stopwatch(clock);
+    for (std::int64_t i = 0; i < num_times; ++i) cpu::gemm(team, gemm, path);
+    return stopwatch.seconds() / static_cast<double>(num_times);
+  };
+  run(1);
+  const auto num_times = static_cast<std::int64_t>(kWantedSeconds / std::max(run(1), 1e-6)) + 1;
+  std::vector<double> seconds;
+  for (int round = 0; round < num_rounds; ++round) seconds.push_back(run(num_times));
+  return median(std::move(seconds));
+}
+
+}  // namespace
+
+GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSink& progress) {
+  const std::vector<GemmPath>& paths = gemm_paths_available();
+  if (options.path && std::find(paths.begin(), paths.end(), *options.path) == paths.end()) {
+    throw InvalidInput(fmt::format("this CPU has no {}: 'sluice env' shows what it has", name(*options.path)));
+  }
+  WorkerTeam team(options.num_threads);
+  GemmBenchResult result;
+  const auto peak_of = [&](GemmPath path) -> double& {
+    return std::find_if(result.peaks.begin(), result.peaks.end(), [&](const auto& peak) { return peak.path == path; })
+        ->gflops;
+  };
+  for (const GemmPath path : paths) result.peaks.push_back({.path = path, .gflops = measure_peak_gflops(team, path)});
+  std::uint64_t num_done = 0;
+  for (const Shape3& shape : kShapes) {
+    progress.report("bench gemm", num_done++, std::size(kShapes));
+    if (progress.interrupted()) throw Cancelled("the benchmark was interrupted");
+    const GemmPath path =
+        options.path && gemm_path_takes(*options.path, shape.dtype) ? *options.path : best_gemm_path(shape.dtype);
+    const Operands operands(shape);
+    const double seconds = seconds_of(team, operands.gemm(), path, options.num_rounds);
+    const auto weights = static_cast<std::uint64_t>(shape.n * shape.k) * size_bytes(shape.dtype);
+    result.cases.push_back({.m = shape.m,
+                            .n = shape.n,
+                            .k = shape.k,
+                            .dtype = shape.dtype,
+                            .form = form_name(shape.form),
+                            .path = path,
+                            .gflops = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                                      static_cast<double>(shape.k) / seconds,
+                            .weight_gb_per_s = gb_per_s(weights, seconds)});
+  }
+  for (const GemmPath path : paths) peak_of(path) = std::max(peak_of(path), measure_peak_gflops(team, path));
+  for (GemmBenchResult::Case& one : result.cases) one.of_peak = one.gflops / peak_of(one.path);
+  progress.report("bench gemm", num_done, std::size(kShapes));
+  return result;
+}
+
+}  // namespace sluice

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast matrix products of the shapes that training and generation have run on the CPU, beside what the instruction
+// that they use could reach: its peak is measured before and after them, in the same run on the same threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "ops/cpu/gemm_path.h"
+
+namespace sluice {
+
+struct GemmBenchOptions {
+  std::size_t num_threads = 1;
+  int num_rounds = 5;
+  std::optional<GemmPath> path;  // the best for each type where there is none
+};
+
+struct GemmBenchResult {
+  struct Peak {
+    GemmPath path = GemmPath::kBaseline;
+    double gflops = 0;
+  };
+  struct Case {
+    std::int64_t m = 0;
+    std::int64_t n = 0;
+    std::int64_t k = 0;
+    DType dtype = DType::kF32;
+    std::string form;  // "x W^T", "dY W" or "dY^T X"
+    GemmPath path = GemmPath::kBaseline;
+    double gflops = 0;
+    double of_peak = 0;  // of the path's
+    double weight_gb_per_s = 0;
+  };
+  std::vector<Peak> peaks;  // of every path that is available
+  std::vector<Case> cases;
+};
+
+// Throws InvalidInput where the path is not available, Cancelled when interrupted.
+GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSink& progress);
+
+}  // namespace sluice

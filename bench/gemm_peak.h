@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a path's multiplications could reach on this CPU: its instruction in a loop that touches no memory, on all
+// threads of a team at once.
+#pragma once
+
+#include "base/worker_team.h"
+#include "ops/cpu/gemm_path.h"
+
+namespace sluice {
+
+// Measured now, over some tens of milliseconds. The path is available.
+double measure_peak_gflops(WorkerTeam& team, GemmPath path);
+
+}  // namespace sluice

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cpu/gemm_amx.h"
+
+#include "ops/cpu/gemm_pack_avx512.h"
+#include "ops/cpu/gemm_vector.h"
+
+HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16")
+namespace sluice::cpu {
+namespace {
+
+// The instructions as assembly: compilers' own intrinsics take register numbers as literals, not as template arguments.
+struct TileRegisters {
+  template <int kTile>
+  static void zero() {
+    asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
+  }
+  template <int kTile>
+  static void load(const void* from, std::int64_t stride_bytes) {
+    asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride_bytes), "i"(kTile) : "memory");
+  }
+  template <int kTile>
+  static void store(void* to, std::int64_t stride_bytes) {
+    asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride_bytes), "i"(kTile) : "memory");
+  }
+  template <int kSums, int kRows, int kColumns>
+  static void multiply() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kRows), "i"(kColumns));
+  }
+  static void enter() {
+    static constexpr TileConfig kConfig;
+    asm volatile("ldtilecfg %0" : : "m"(kConfig));
+  }
+  static void leave() { asm volatile("tilerelease"); }
+};
+
+}  // namespace
+}  // namespace sluice::cpu
+HWY_POP_ATTRIBUTES
+
+namespace sluice::cpu {
+
+// A block's sums (1 MiB), a panel of each operand (128 and 512 KiB) and the next of the local one fit in an L2 of 2
+// MiB; 32 rows and 32 columns of a panel (16 KiB each) and their sums in an L1 of 48 KiB.
+GemmKernel amx_kernel_without_unit() {
+  return {.rows = kAmxSide,
+          .columns = kAmxSide,
+          .k_step = kAmxStepK,
+          .panel_k = 256,
+          .packed_bytes = 2,
+          .max_local = 256,
+          .max_shared = 1024,
+          .local_cost = 48,
+          .shared_cost = 32,
+          .pack_rows = pack_row_tiles,
+          .pack_columns = pack_column_tiles,
+          .transpose = transpose_sums,
+          .write = avx512_kernel(DType::kBF16).write};
+}
+
+GemmKernel amx_bf16_kernel() { return amx_kernel_on<TileRegisters>(); }
+
+}  // namespace sluice::cpu

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cpu/gemm_blocked.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/page_memory.h"
+#include "base/units.h"
+#include "ops/cpu/gemm_plan.h"
+
+namespace sluice::cpu {
+namespace {
+
+constexpr std::uint64_t kLineBytes = 64;
+// Where C is f32, a longer k is summed in stretches into C, so that what is packed of the shared operand stays wide.
+constexpr std::int64_t kMaxK = 16384;
+
+std::int64_t blocks(std::int64_t value, std::int64_t block) { return (value + block - 1) / block; }
+
+GemmSource source_a(const Gemm& args) {
+  const GemmExtents extents = gemm_extents(args);
+  const bool is_km = args.transpose_a == Transpose::kYes;
+  return {.data = args.a.bytes().data(),
+          .element_bytes = static_cast<std::int64_t>(size_bytes(args.a.dtype())),
+          .row_stride = is_km ? 1 : extents.k,
+          .k_stride = is_km ? extents.m : 1};
+}
+
+GemmSource source_b(const Gemm& args) {
+  const GemmExtents extents = gemm_extents(args);
+  const bool is_nk = args.transpose_b == Transpose::kYes;
+  return {.data = args.b.bytes().data(),
+          .element_bytes = static_cast<std::int64_t>(size_bytes(args.b.dtype())),
+          .row_stride = is_nk ? extents.k : 1,
+          .k_stride = is_nk ? 1 : extents.n};
+}
+
+// Scratch that the next product on this thread finds again: fresh pages would cost as much as a small product.
+std::span<std::byte> scratch(std::uint64_t size_bytes) {
+  thread_local PageMemory memory;
+  if (memory.size_bytes() < size_bytes) {
+    memory = PageMemory();
+    memory = PageMemory(size_bytes);
+  }
+  return memory.bytes();
+}
+
+class BlockedGemm {
+ public:
+  BlockedGemm(WorkerTeam& team, const Gemm& args, const GemmKernel& kernel, std::int64_t max_k)
+      : team_(team),
+        kernel_(kernel),
+        plan_(plan_gemm(kernel, args, max_k, team.num_threads())),
+        output_{.c = args.c.bytes().data(),
+                .c_dtype = args.c.dtype(),
+                .num_columns = gemm_extents(args).n,
+                .bias = has_bias(args) ? args.bias.bytes().data() : nullptr,
+                .bias_dtype = args.bias.dtype(),
+                .into = args.into},
+        local_(plan_.swapped == plan_.local_is_rows ? source_b(args) : source_a(args)),
+        shared_(plan_.swapped == plan_.local_is_rows ? source_a(args) : source_b(args)),
+        local_width_(plan_.local_is_rows ? kernel.rows : kernel.columns),
+        shared_width_(plan_.local_is_rows ? kernel.columns : kernel.rows),
+        pack_local_(plan_.local_is_rows ? kernel.pack_rows : kernel.pack_columns),
+        pack_shared_(plan_.local_is_rows ? kernel.pack_columns : kernel.pack_rows),
+        worker_bytes_(round_up(plan_.panel_bytes, kLineBytes) + round_up(plan_.sums_bytes, kLineBytes) +
+                      turned_bytes()),
+        memory_(scratch(round_up(plan_.shared_bytes, kLineBytes) + worker_bytes_ * team.num_threads())) {}
+
+  // Sums k in [first_k, first_k + num_k).
+  void run(std::int64_t first_k, std::int64_t num_k, Into into, const std::byte* bias) {
+    first_k_ = first_k;
+    num_k_ = num_k;
+    output_.into = into;
+    output_.bias = bias;
+    for (std::int64_t first = 0; first < plan_.num_shared; first += plan_.stretch) {
+      run_stretch(first, std::min(plan_.stretch, plan_.num_shared - first));
+    }
+  }
+
+  const std::byte* bias() const { return output_.bias; }
+
+ private:
+  struct Block {
+    std::int64_t local = 0;  // the first row
+    std::int64_t num_local = 0;
+    std::int64_t shared = 0;  // the first row, within the stretch
+    std::int64_t num_shared = 0;
+    std::int64_t stretch = 0;  // where the stretch begins
+  };
+
+  std::uint64_t turned_bytes() const {
+    return static_cast<std::uint64_t>(kernel_.rows * kernel_.columns) * sizeof(float);
+  }
+  std::int64_t padded(std::int64_t k) const { return blocks(k, kernel_.k_step) * kernel_.k_step; }
+  std::int64_t num_panels() const { return blocks(num_k_, kernel_.panel_k); }
+  std::int64_t panel_k(std::int64_t panel) const { return std::min(kernel_.panel_k, num_k_ - panel * kernel_.panel_k); }
+  // The shared operand is packed panel of k by panel of k, and in each by width.
+  std::byte* packed_shared(std::int64_t panel, std::int64_t row) const {
+    return memory_.data() +
+           (panel * kernel_.panel_k * plan_.stretch + row * padded(panel_k(panel))) * kernel_.packed_bytes;
+  }
+
+  void run_stretch(std::int64_t first, std::int64_t count) {
+    const std::int64_t num_widths = blocks(count, shared_width_);
+    team_.for_each(num_panels() * num_widths, [&](std::int64_t item_idx, std::size_t) {
+      const std::int64_t panel = item_idx / num_widths;
+      const std::int64_t row = item_idx % num_widths * shared_width_;
+      GemmSource from = shared_;
+      from.data = shared_.at(first + row, first_k_ + panel * kernel_.panel_k);
+      pack_shared_(packed_shared(panel, row), from, std::min(shared_width_, count - row), panel_k(panel));
+    });
+    const std::int64_t num_across = blocks(count, plan_.shared_block);
+    const std::int64_t num_along = blocks(plan_.num_local, plan_.local_block);
+    team_.for_each(num_along * num_across, [&](std::int64_t item_idx, std::size_t worker_idx) {
+      const std::int64_t local = item_idx / num_across * plan_.local_block;
+      const std::int64_t shared = item_idx % num_across * plan_.shared_block;
+      sum_block({.local = local,
+                 .num_local = std::min(plan_.local_block, plan_.num_local - local),
+                 .shared = shared,
+                 .num_shared = std::min(plan_.shared_block, count - shared),
+                 .stretch = first},
+                worker_idx);
+    });
+  }
+
+  void sum_block(const Block& block, std::size_t worker_idx) const {
+    std::byte* const panel_memory =
+        memory_.data() + round_up(plan_.shared_bytes, kLineBytes) + worker_idx * worker_bytes_;
+    auto* const sums = reinterpret_cast<float*>(panel_memory + round_up(plan_.panel_bytes, kLineBytes));
+    auto* const turned = sums + round_up(plan_.sums_bytes, kLineBytes) / sizeof(float);
+    const std::int64_t local_widths = blocks(block.num_local, local_width_);
+    const std::int64_t shared_widths = blocks(block.num_shared, shared_width_);
+    const std::int64_t tile_elements = kernel_.rows * kernel_.columns;
+    if (num_k_ == 0) {
+      std::fill(sums, sums + tile_elements, 0.0F);
+      for (std::int64_t tile_idx = 0; tile_idx < local_widths * shared_widths; ++tile_idx) {
+        write(block, tile_idx / shared_widths, tile_idx % shared_widths, sums, turned);
+      }
+      return;
+    }
+    if (kernel_.enter != nullptr) kernel_.enter();
+    for (std::int64_t panel = 0; panel < num_panels(); ++panel) {
+      const std::int64_t k = panel_k(panel);
+      pack_block(panel_memory, block, panel);
+      GemmTile tile{.num_k = k, .is_first = panel == 0};
+      for (std::int64_t along = 0; along < local_widths; ++along) {
+        const std::byte* const local = panel_memory + along * local_width_ * padded(k) * kernel_.packed_bytes;
+        for (std::int64_t across = 0; across < shared_widths; ++across) {
+          const std::int64_t tile_idx = along * shared_widths + across;
+          const std::byte* const shared = packed_shared(panel, block.shared + across * shared_width_);
+          tile.rows = plan_.local_is_rows ? local : shared;
+          tile.columns = plan_.local_is_rows ? shared : local;
+          // Sums that need not wait for another panel need no place of their own, and stay in the L1.
+          tile.sums = num_panels() == 1 ? sums : sums + tile_idx * tile_elements;
+          set_prefetch(tile, block, panel + 1, tile_idx, local_widths * shared_widths);
+          kernel_.multiply(tile);
+          if (panel + 1 == num_panels()) write(block, along, across, tile.sums, turned);
+        }
+      }
+    }
+    if (kernel_.leave != nullptr) kernel_.leave();
+  }
+
+  void pack_block(std::byte* to, const Block& block, std::int64_t panel) const {
+    for (std::int64_t row = 0; row < block.num_local; row += local_width_) {
+      GemmSource from = local_;
+      from.data = local_.at(block.local + row, first_k_ + panel * kernel_.panel_k);
+      pack_local_(to + row * padded(panel_k(panel)) * kernel_.packed_bytes, from,
+                  std::min(local_width_, block.num_local - row), panel_k(panel));
+    }
+  }
+
+  // Each tile of this panel fetches its share of what the next will read.
+  void set_prefetch(GemmTile& tile, const Block& block, std::int64_t panel, std::int64_t tile_idx,
+                    std::int64_t num_tiles) const {
+    if (panel >= num_panels()) {
+      tile.prefetch[0] = {};
+      tile.prefetch[1] = {};
+      return;
+    }
+    const bool has_k_along = local_.k_stride == 1;
+    const std::int64_t num_lines = has_k_along ? block.num_local : panel_k(panel);
+    const std::int64_t first = num_lines * tile_idx / num_tiles;
+    const std::int64_t k = first_k_ + panel * kernel_.panel_k;
+    tile.prefetch[0] = {.first = has_k_along ? local_.at(block.local + first, k) : local_.at(block.local, k + first),
+                        .stride_bytes = (has_k_along ? local_.row_stride : local_.k_stride) * local_.element_bytes,
+                        .num_rows = num_lines * (tile_idx + 1) / num_tiles - first};
+    const auto run_bytes = static_cast<std::int64_t>(kLineBytes) * kernel_.panel_k / kernel_.k_step;
+    const std::int64_t num_runs = blocks(block.num_shared * padded(panel_k(panel)) * kernel_.packed_bytes, run_bytes);
+    const std::int64_t first_run = num_runs * tile_idx / num_tiles;
+    tile.prefetch[1] = {.first = packed_shared(panel, block.shared) + first_run * run_bytes,
+                        .stride_bytes = run_bytes,
+                        .num_rows = num_runs * (tile_idx + 1) / num_tiles - first_run};
+  }
+
+  void write(const Block& block, std::int64_t along, std::int64_t across, const float* sums, float* turned) const {
+    const std::int64_t local = along * local_width_;
+    const std::int64_t shared = across * shared_width_;
+    const std::int64_t num_local = std::min(local_width_, block.num_local - local);
+    const std::int64_t num_shared = std::min(shared_width_, block.num_shared - shared);
+    const bool local_is_m = plan_.local_is_rows != plan_.swapped;
+    const std::int64_t first_local = block.local + local;
+    const std::int64_t first_shared = block.stretch + block.shared + shared;
+    const GemmPlace place{.m = local_is_m ? first_local : first_shared,
+                          .n = local_is_m ? first_shared : first_local,
+                          .num_m = local_is_m ? num_local : num_shared,
+                          .num_n = local_is_m ? num_shared : num_local};
+    if (plan_.swapped) {
+      kernel_.transpose(turned, sums);
+      kernel_.write(output_, place, turned, kernel_.rows);
+    } else {
+      kernel_.write(output_, place, sums, kernel_.columns);
+    }
+  }
+
+  WorkerTeam& team_;
+  const GemmKernel& kernel_;
+  GemmPlan plan_;
+  GemmOutput output_;
+  GemmSource local_;
+  GemmSource shared_;
+  std::int64_t local_width_;
+  std::int64_t shared_width_;
+  void (*pack_local_)(std::byte*, const GemmSource&, std::int64_t, std::int64_t);
+  void (*pack_shared_)(std::byte*, const GemmSource&, std::int64_t, std::int64_t);
+  std::uint64_t worker_bytes_;
+  std::span<std::byte> memory_;
+  std::int64_t first_k_ = 0;
+  std::int64_t num_k_ = 0;
+};
+
+}  // namespace
+
+void gemm_blocked(WorkerTeam& team, const Gemm& args, const GemmKernel& kernel) {
+  const std::int64_t k = gemm_extents(args).k;
+  const std::int64_t most = args.c.dtype() == DType::kF32 ? kMaxK : std::max<std::int64_t>(k, 1);
+  BlockedGemm product(team, args, kernel, std::min(k, most));
+  const std::byte* const bias = product.bias();
+  product.run(0, std::min(k, most), args.into, bias);
+  for (std::int64_t first = most; first < k; first += most) {
+    product.run(first, std::min(most, k - first), Into::kAdd, nullptr);
+  }
+}
+
+}  // namespace sluice::cpu

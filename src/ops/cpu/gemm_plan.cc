@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cpu/gemm_plan.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/units.h"
+
+namespace sluice::cpu {
+namespace {
+
+// Large enough that a stretch keeps all threads busy for a while, small enough for a shared cache.
+constexpr std::int64_t kStretchBytes = 8 << 20;
+
+std::int64_t up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+std::int64_t blocks(std::int64_t value, std::int64_t block) { return (value + block - 1) / block; }
+
+// R from memory with k along and S from memory with rows along need little work to pack; where both operands lie the
+// same way, the local one gets the cheap side.
+bool is_swapped(const Gemm& args, const GemmExtents& extents) {
+  const bool a_has_k_along = args.transpose_a == Transpose::kNo;
+  const bool b_has_k_along = args.transpose_b == Transpose::kYes;
+  if (a_has_k_along != b_has_k_along) return b_has_k_along;
+  return a_has_k_along ? extents.n > extents.m : extents.m > extents.n;
+}
+
+struct Blocks {
+  std::int64_t local = 0;
+  std::int64_t shared = 0;
+};
+
+// The time of the slowest thread, in multiplications, is least for these.
+Blocks choose_blocks(const GemmKernel& kernel, const GemmPlan& plan, Blocks width, std::size_t num_threads) {
+  Blocks best;
+  std::int64_t best_cost = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t shared = up(kernel.max_shared, width.shared); shared > 0; shared -= width.shared) {
+    if (shared - width.shared >= plan.stretch) continue;
+    for (std::int64_t local = up(kernel.max_local, width.local); local > 0; local -= width.local) {
+      if (local - width.local >= plan.num_local) continue;
+      const std::int64_t num_blocks = blocks(plan.num_local, local) * blocks(plan.stretch, shared);
+      const std::int64_t num_rounds = blocks(num_blocks, static_cast<std::int64_t>(num_threads));
+      const std::int64_t cost = num_rounds * (local * shared + local * kernel.local_cost + shared * kernel.shared_cost);
+      if (cost < best_cost) {
+        best_cost = cost;
+        best = {.local = local, .shared = shared};
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+GemmPlan plan_gemm(const GemmKernel& kernel, const Gemm& args, std::int64_t num_k, std::size_t num_threads) {
+  const GemmExtents extents = gemm_extents(args);
+  GemmPlan plan;
+  plan.swapped = kernel.transpose != nullptr && is_swapped(args, extents);
+  const std::int64_t num_rows = plan.swapped ? extents.n : extents.m;
+  const std::int64_t num_columns = plan.swapped ? extents.m : extents.n;
+  plan.local_is_rows = num_rows >= num_columns;
+  plan.num_local = plan.local_is_rows ? num_rows : num_columns;
+  plan.num_shared = plan.local_is_rows ? num_columns : num_rows;
+  const Blocks width{.local = plan.local_is_rows ? kernel.rows : kernel.columns,
+                     .shared = plan.local_is_rows ? kernel.columns : kernel.rows};
+
+  const std::int64_t row_bytes = std::max<std::int64_t>(up(num_k, kernel.k_step) * kernel.packed_bytes, 1);
+  const std::int64_t most = static_cast<std::int64_t>(kMaxGemmSharedBytes) / row_bytes;
+  const std::int64_t wanted = std::max(kStretchBytes / row_bytes, std::min(most, kernel.max_shared));
+  const std::int64_t at_most = std::max(wanted / width.shared * width.shared, width.shared);
+  plan.stretch = up(blocks(plan.num_shared, blocks(plan.num_shared, at_most)), width.shared);
+
+  const Blocks block = choose_blocks(kernel, plan, width, num_threads);
+  plan.local_block = block.local;
+  plan.shared_block = block.shared;
+  plan.shared_bytes = static_cast<std::uint64_t>(plan.stretch * row_bytes);
+  plan.panel_bytes = static_cast<std::uint64_t>(block.local * kernel.panel_k * kernel.packed_bytes);
+  plan.sums_bytes = static_cast<std::uint64_t>(block.local * block.shared) * sizeof(float);
+  return plan;
+}
+
+}  // namespace sluice::cpu
