@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every family and variant against what Hugging Face transformers computes (tests/reference/make_models.py): logits,
 // loss, every gradient, and the weights after one step of AdamW, in f32; in bf16 within transformers' own error.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -180,7 +181,7 @@ TEST_P(Reference, OneAdamWStepMatchesTorch) {
     const auto view = [&](std::vector<float>& values) {
       return TensorView(std::as_writable_bytes(std::span(values)), DType::kF32, {count});
     };
-    adamw(*stream_, {.settings = {.learning_rate = 1e-3F, .beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F,
+    adamw(*stream_, {.settings = {.learning_rate = 1e-4F, .beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F,
                                   .weight_decay = 0.1F, .step = 1},
                      .weight = TensorView(source.bytes(slice_idx), DType::kF32, {count}),
                      .grad = view(gradients), .m = view(m), .v = view(v)});
@@ -215,8 +216,8 @@ TEST_P(Reference, Bf16IsWithinTransformersOwnError) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::ValuesIn(case_names()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::ValuesIn(case_names()), [](const auto& parameter) {
+  std::string name = parameter.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
