@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/model_verb.h"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "base/worker_team.h"
+#include "cli/terminal.h"
+#include "cli/work_display.h"
+#include "format/whole_file.h"
+#include "io/posix/posix_file.h"
+#include "io/threads/threads_engine.h"
+#include "model/checkpoint_slices.h"
+#include "model/known_shapes.h"
+#include "model/model_report.h"
+#include "model/random_weights.h"
+
+namespace sluice {
+namespace {
+
+struct ShowArguments {
+  std::string folder;
+  bool json = false;
+};
+
+struct InitArguments {
+  std::string shape;
+  std::string folder;
+  std::int64_t layers = 0;
+  std::uint64_t seed = 0;
+  std::string dtype = "bf16";
+  std::size_t threads = std::thread::hardware_concurrency();
+  bool json = false;
+};
+
+std::string in_billions(std::uint64_t count) {
+  if (count >= 1'000'000'000) return fmt::format("{:.2f} B", static_cast<double>(count) / 1e9);
+  if (count >= 1'000'000) return fmt::format("{:.2f} M", static_cast<double>(count) / 1e6);
+  return std::to_string(count);
+}
+
+void print_report(const ModelReport& report) {
+  std::vector<std::vector<std::string>> rows{
+      {"family", fmt::format("{}{}", report.family, report.architecture.empty() ? "" : "  (" + report.architecture + ")")},
+      {"parameters", fmt::format("{}  ({})", in_billions(report.num_parameters), report.num_parameters)}};
+  if (report.checkpoint_bytes) {
+    rows.push_back({"checkpoint", fmt::format("{} in {} file{}, {}", format_bytes(*report.checkpoint_bytes),
+                                              report.num_shards, report.num_shards == 1 ? "" : "s", report.dtype)});
+  }
+  if (report.arch) {
+    const Architecture& arch = *report.arch;
+    rows.push_back({"layers", std::to_string(arch.num_layers())});
+    rows.push_back({"hidden", fmt::format("{}, MLP {}", arch.hidden, arch.intermediate)});
+    rows.push_back({"heads", fmt::format("{} of {}, {} for keys and values", arch.num_heads, arch.head_dim,
+                                         arch.num_kv_heads)});
+    rows.push_back({"vocabulary", fmt::format("{}{}", arch.vocab, arch.tied_head ? ", head tied" : "")});
+    rows.push_back({"context", fmt::format("{} tokens", arch.max_positions)});
+  }
+  rows.push_back({"tokenizer", report.tokenizer});
+  rows.push_back({"chat template", report.chat_template});
+  rows.push_back({"supported", report.unsupported ? "no" : "yes"});
+  fmt::print("{}\n", render_table({"model", report.folder}, rows));
+  if (!report.slices.empty()) {
+    std::vector<std::vector<std::string>> slices;
+    slices.reserve(report.slices.size());
+    for (const SliceSummary& slice : report.slices) {
+      slices.push_back({slice.name, std::to_string(slice.count), in_billions(slice.num_parameters),
+                        format_bytes(slice.bf16_bytes)});
+    }
+    fmt::print("\n{}\n", render_table({"slice", "number", "parameters each", "bf16 each"}, slices));
+  }
+  if (report.unsupported) fmt::print("\n{}\n", *report.unsupported);
+}
+
+void print_json(const ModelReport& report) {
+  nlohmann::ordered_json json{{"folder", report.folder},
+                              {"family", report.family},
+                              {"architecture", report.architecture},
+                              {"supported", !report.unsupported},
+                              {"unsupported", report.unsupported ? nlohmann::ordered_json(*report.unsupported) : nullptr},
+                              {"parameters", report.num_parameters},
+                              {"dtype", report.dtype},
+                              {"checkpoint_bytes", nullptr},
+                              {"shards", report.num_shards},
+                              {"tokenizer", report.tokenizer},
+                              {"chat_template", report.chat_template},
+                              {"slices", nlohmann::ordered_json::array()}};
+  if (report.checkpoint_bytes) json["checkpoint_bytes"] = *report.checkpoint_bytes;
+  if (report.arch) {
+    const Architecture& arch = *report.arch;
+    json["layers"] = arch.num_layers();
+    json["hidden"] = arch.hidden;
+    json["intermediate"] = arch.intermediate;
+    json["heads"] = arch.num_heads;
+    json["kv_heads"] = arch.num_kv_heads;
+    json["head_dim"] = arch.head_dim;
+    json["vocab"] = arch.vocab;
+    json["context_tokens"] = arch.max_positions;
+    json["tied_head"] = arch.tied_head;
+  }
+  for (const SliceSummary& slice : report.slices) {
+    json["slices"].push_back({{"name", slice.name},
+                              {"count", slice.count},
+                              {"parameters", slice.num_parameters},
+                              {"bf16_bytes", slice.bf16_bytes}});
+  }
+  fmt::print("{}\n", json.dump());
+}
+
+void show(const ShowArguments& arguments) {
+  PosixFileSystem files;
+  ThreadsEngine engine(1);
+  const ModelReport report = report_model(files, engine, arguments.folder);
+  arguments.json ? print_json(report) : print_report(report);
+}
+
+DType parse_weight_dtype(const std::string& text) {
+  if (text == "bf16") return DType::kBF16;
+  if (text == "f32") return DType::kF32;
+  throw InvalidInput(fmt::format("--dtype is '{}'; it can be bf16 or f32", text));
+}
+
+void init(const InitArguments& arguments) {
+  nlohmann::ordered_json config = known_config(arguments.shape);
+  if (arguments.layers > 0) config["num_hidden_layers"] = arguments.layers;
+  const DType dtype = parse_weight_dtype(arguments.dtype);
+  config["torch_dtype"] = dtype == DType::kBF16 ? "bfloat16" : "float32";
+  const ModelDescription model = describe_model(ConfigReader("config.json", nlohmann::json(config)));
+
+  PosixFileSystem files;
+  ThreadsEngine engine(2);
+  WorkDisplay display;
+  WorkerTeam team(std::max<std::size_t>(arguments.threads, 1));
+  make_model_folder(arguments.folder);
+  CheckpointWriter writer(files, engine, arguments.folder, {.tensors = plan_tensors(model, dtype)});
+  write_random_weights(writer, model, {.seed = arguments.seed, .dtype = dtype}, team, display.sink());
+  writer.finish();
+  write_whole_file(files, engine, arguments.folder + "/config.json", config.dump(2) + "\n");
+  display.finish();
+
+  const std::uint64_t num_parameters = count_parameters(model.arch);
+  const std::uint64_t bytes = num_parameters * size_bytes(dtype);
+  if (arguments.json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"folder", arguments.folder},
+                                              {"shape", arguments.shape},
+                                              {"parameters", num_parameters},
+                                              {"checkpoint_bytes", bytes},
+                                              {"shards", writer.num_shards()}}
+                           .dump());
+  } else {
+    fmt::print("{}: {} parameters, {} in {} file{}\n", arguments.folder, in_billions(num_parameters), format_bytes(bytes),
+               writer.num_shards(), writer.num_shards() == 1 ? "" : "s");
+  }
+}
+
+}  // namespace
+
+void add_model_verb(CLI::App& app) {
+  CLI::App* const model = app.add_subcommand("model", "Look at checkpoints, and make random ones of known shapes");
+  model->require_subcommand(1);
+
+  const auto show_arguments = std::make_shared<ShowArguments>();
+  CLI::App* const show_verb = model->add_subcommand("show", "Say what a model folder holds and whether Sluice can run it");
+  show_verb->add_option("dir", show_arguments->folder, "The model's folder, in Hugging Face's layout")->required();
+  show_verb->add_flag("--json", show_arguments->json, "Print one JSON object");
+  show_verb->callback([show_arguments] { show(*show_arguments); });
+
+  const auto init_arguments = std::make_shared<InitArguments>();
+  CLI::App* const init_verb = model->add_subcommand("init", "Write a randomly initialised checkpoint of a known shape");
+  std::string names;
+  for (const std::string& name : known_shapes()) names += (names.empty() ? "" : ", ") + name;
+  init_verb->add_option("shape", init_arguments->shape, "One of " + names)->required();
+  init_verb->add_option("out", init_arguments->folder, "A new or empty folder")->required();
+  init_verb->add_option("--layers", init_arguments->layers, "How many layers, instead of all")->check(CLI::PositiveNumber);
+  init_verb->add_option("--seed", init_arguments->seed, "What the weights follow from")->capture_default_str();
+  init_verb->add_option("--dtype", init_arguments->dtype, "bf16 or f32")->capture_default_str();
+  init_verb->add_option("--threads", init_arguments->threads, "Threads that make weights")->capture_default_str();
+  init_verb->add_flag("--json", init_arguments->json, "Print one JSON object");
+  init_verb->callback([init_arguments] { init(*init_arguments); });
+}
+
+}  // namespace sluice

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model_report.h"
+
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "format/checkpoint.h"
+#include "format/model_folder.h"
+#include "model/checkpoint_slices.h"
+#include "model/description.h"
+
+namespace sluice {
+namespace {
+
+SliceSummary summarise(const Architecture& arch, std::size_t slice_idx, std::string name, std::uint64_t count) {
+  const SliceLayout layout = slice_layout(arch, slice_idx);
+  return {.name = std::move(name), .count = count, .num_parameters = layout.num_parameters(),
+          .bf16_bytes = layout.size_bytes(DType::kBF16)};
+}
+
+std::string tokenizer_of(const ModelFolder& folder) {
+  if (folder.tokenizer_json) return "tokenizer.json";
+  return folder.tokenizer_model ? "tokenizer.model" : "none";
+}
+
+std::string template_of(const ModelFolder& folder) {
+  if (folder.chat_template) return "chat_template.jinja";
+  if (folder.tokenizer_config && read_config(*folder.tokenizer_config).has("chat_template")) {
+    return "tokenizer_config.json";
+  }
+  return "none";
+}
+
+void count_tensors(const Checkpoint& checkpoint, ModelReport& report) {
+  std::set<std::string> dtypes;
+  std::uint64_t num_elements = 0;
+  for (const TensorInfo& tensor : checkpoint.tensors()) {
+    dtypes.insert(tensor.dtype_text);
+    num_elements += static_cast<std::uint64_t>(tensor.shape.num_elements());
+  }
+  report.dtype = fmt::format("{}", fmt::join(dtypes, " and "));
+  report.checkpoint_bytes = checkpoint.total_bytes();
+  report.num_shards = checkpoint.num_shards();
+  if (!report.arch) report.num_parameters = num_elements;
+}
+
+}  // namespace
+
+ModelReport report_model(FileSystem& files, IoEngine& engine, const std::string& folder) {
+  const ModelFolder found = look_into_model_folder(files, folder);
+  if (!found.config) {
+    throw InvalidInput(fmt::format("{} has no config.json: it is not a model folder in Hugging Face's layout", folder));
+  }
+  const ConfigReader config = read_config(*found.config);
+  ModelReport report{.folder = folder, .family = config_model_type(config)};
+  if (const auto architectures = config_architectures(config); !architectures.empty()) {
+    report.architecture = architectures.front();
+  }
+  report.tokenizer = tokenizer_of(found);
+  report.chat_template = template_of(found);
+
+  std::optional<ModelDescription> model;
+  try {
+    model = describe_model(config);
+    report.arch = model->arch;
+    report.num_parameters = count_parameters(model->arch);
+    report.slices = {summarise(model->arch, kEmbeddingSlice, "embedding", 1),
+                     summarise(model->arch, block_slice(0), "block", model->arch.layers.size()),
+                     summarise(model->arch, head_slice(model->arch), "head", 1)};
+  } catch (const Error& error) {
+    report.unsupported = error.what();
+  }
+  try {
+    const Checkpoint checkpoint(files, engine, folder);
+    count_tensors(checkpoint, report);
+    if (model) CheckpointSlices(checkpoint, *model);
+  } catch (const Error& error) {
+    if (!report.unsupported) report.unsupported = error.what();
+  }
+  return report;
+}
+
+}  // namespace sluice
