@@ -64,12 +64,12 @@ Checkpoint::Checkpoint(FileSystem& files, IoEngine& engine, const std::string& p
     std::set<std::string> shard_names;
     for (const auto& [tensor_name, shard_name] : index.weight_map) shard_names.insert(shard_name);
     for (const std::string& shard_name : shard_names) {
-      if (!files.exists(path + "/" + shard_name)) {
+      if (!files.exists(fmt::format("{}/{}", path, shard_name))) {
         throw FormatError(fmt::format("'{}' names the shard {}, which is not there; download the missing file",
                                       index_path, in_quotes(shard_name)));
       }
     }
-    for (const std::string& shard_name : shard_names) add_shard(path + "/" + shard_name);
+    for (const std::string& shard_name : shard_names) add_shard(fmt::format("{}/{}", path, shard_name));
     sort_by_name();
     match_index(index.weight_map, index_path);
     if (index.total_bytes && *index.total_bytes != total_bytes_) {

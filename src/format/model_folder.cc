@@ -89,8 +89,8 @@ std::vector<std::string> copy_side_files(FileSystem& files, IoEngine& engine, co
   if (which == SideFiles::kAll) names.insert(names.begin(), {kConfigName, kGenerationConfigName});
   std::erase_if(names, [&](const std::string& name) { return !files.exists(from_folder + "/" + name); });
   for (const std::string& name : names) {
-    const std::string text = read_whole_file(files, engine, from_folder + "/" + name, kMaxSideFileBytes);
-    write_whole_file(files, engine, to_folder + "/" + name, text);
+    const std::string text = read_whole_file(files, engine, fmt::format("{}/{}", from_folder, name), kMaxSideFileBytes);
+    write_whole_file(files, engine, fmt::format("{}/{}", to_folder, name), text);
   }
   if (!names.empty()) files.sync_directory(to_folder);
   return names;
