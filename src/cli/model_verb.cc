@@ -17,6 +17,7 @@
 #include "base/worker_team.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
+#include "format/model_folder.h"
 #include "format/whole_file.h"
 #include "io/posix/posix_file.h"
 #include "io/threads/threads_engine.h"
@@ -51,7 +52,8 @@ std::string in_billions(std::uint64_t count) {
 
 void print_report(const ModelReport& report) {
   std::vector<std::vector<std::string>> rows{
-      {"family", fmt::format("{}{}", report.family, report.architecture.empty() ? "" : "  (" + report.architecture + ")")},
+      {"family",
+       fmt::format("{}{}", report.family, report.architecture.empty() ? "" : "  (" + report.architecture + ")")},
       {"parameters", fmt::format("{}  ({})", in_billions(report.num_parameters), report.num_parameters)}};
   if (report.checkpoint_bytes) {
     rows.push_back({"checkpoint", fmt::format("{} in {} file{}, {}", format_bytes(*report.checkpoint_bytes),
@@ -61,40 +63,41 @@ void print_report(const ModelReport& report) {
     const Architecture& arch = *report.arch;
     rows.push_back({"layers", std::to_string(arch.num_layers())});
     rows.push_back({"hidden", fmt::format("{}, MLP {}", arch.hidden, arch.intermediate)});
-    rows.push_back({"heads", fmt::format("{} of {}, {} for keys and values", arch.num_heads, arch.head_dim,
-                                         arch.num_kv_heads)});
+    rows.push_back(
+        {"heads", fmt::format("{} of {}, {} for keys and values", arch.num_heads, arch.head_dim, arch.num_kv_heads)});
     rows.push_back({"vocabulary", fmt::format("{}{}", arch.vocab, arch.tied_head ? ", head tied" : "")});
     rows.push_back({"context", fmt::format("{} tokens", arch.max_positions)});
   }
   rows.push_back({"tokenizer", report.tokenizer});
   rows.push_back({"chat template", report.chat_template});
   rows.push_back({"supported", report.unsupported ? "no" : "yes"});
-  fmt::print("{}\n", render_table({"model", report.folder}, rows));
+  fmt::print("{}", render_table({"model", report.folder}, rows));
   if (!report.slices.empty()) {
     std::vector<std::vector<std::string>> slices;
     slices.reserve(report.slices.size());
     for (const SliceSummary& slice : report.slices) {
-      slices.push_back({slice.name, std::to_string(slice.count), in_billions(slice.num_parameters),
-                        format_bytes(slice.bf16_bytes)});
+      slices.push_back(
+          {slice.name, std::to_string(slice.count), in_billions(slice.num_parameters), format_bytes(slice.bf16_bytes)});
     }
-    fmt::print("\n{}\n", render_table({"slice", "number", "parameters each", "bf16 each"}, slices));
+    fmt::print("\n{}", render_table({"slice", "number", "parameters each", "bf16 each"}, slices));
   }
   if (report.unsupported) fmt::print("\n{}\n", *report.unsupported);
 }
 
 void print_json(const ModelReport& report) {
-  nlohmann::ordered_json json{{"folder", report.folder},
-                              {"family", report.family},
-                              {"architecture", report.architecture},
-                              {"supported", !report.unsupported},
-                              {"unsupported", report.unsupported ? nlohmann::ordered_json(*report.unsupported) : nullptr},
-                              {"parameters", report.num_parameters},
-                              {"dtype", report.dtype},
-                              {"checkpoint_bytes", nullptr},
-                              {"shards", report.num_shards},
-                              {"tokenizer", report.tokenizer},
-                              {"chat_template", report.chat_template},
-                              {"slices", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json{
+      {"folder", report.folder},
+      {"family", report.family},
+      {"architecture", report.architecture},
+      {"supported", !report.unsupported},
+      {"unsupported", report.unsupported ? nlohmann::ordered_json(*report.unsupported) : nullptr},
+      {"parameters", report.num_parameters},
+      {"dtype", report.dtype},
+      {"checkpoint_bytes", nullptr},
+      {"shards", report.num_shards},
+      {"tokenizer", report.tokenizer},
+      {"chat_template", report.chat_template},
+      {"slices", nlohmann::ordered_json::array()}};
   if (report.checkpoint_bytes) json["checkpoint_bytes"] = *report.checkpoint_bytes;
   if (report.arch) {
     const Architecture& arch = *report.arch;
@@ -158,8 +161,8 @@ void init(const InitArguments& arguments) {
                                               {"shards", writer.num_shards()}}
                            .dump());
   } else {
-    fmt::print("{}: {} parameters, {} in {} file{}\n", arguments.folder, in_billions(num_parameters), format_bytes(bytes),
-               writer.num_shards(), writer.num_shards() == 1 ? "" : "s");
+    fmt::print("{}: {} parameters, {} in {} file{}\n", arguments.folder, in_billions(num_parameters),
+               format_bytes(bytes), writer.num_shards(), writer.num_shards() == 1 ? "" : "s");
   }
 }
 
@@ -170,7 +173,8 @@ void add_model_verb(CLI::App& app) {
   model->require_subcommand(1);
 
   const auto show_arguments = std::make_shared<ShowArguments>();
-  CLI::App* const show_verb = model->add_subcommand("show", "Say what a model folder holds and whether Sluice can run it");
+  CLI::App* const show_verb =
+      model->add_subcommand("show", "Say what a model folder holds and whether Sluice can run it");
   show_verb->add_option("dir", show_arguments->folder, "The model's folder, in Hugging Face's layout")->required();
   show_verb->add_flag("--json", show_arguments->json, "Print one JSON object");
   show_verb->callback([show_arguments] { show(*show_arguments); });
@@ -181,7 +185,8 @@ void add_model_verb(CLI::App& app) {
   for (const std::string& name : known_shapes()) names += (names.empty() ? "" : ", ") + name;
   init_verb->add_option("shape", init_arguments->shape, "One of " + names)->required();
   init_verb->add_option("out", init_arguments->folder, "A new or empty folder")->required();
-  init_verb->add_option("--layers", init_arguments->layers, "How many layers, instead of all")->check(CLI::PositiveNumber);
+  init_verb->add_option("--layers", init_arguments->layers, "How many layers, instead of all")
+      ->check(CLI::PositiveNumber);
   init_verb->add_option("--seed", init_arguments->seed, "What the weights follow from")->capture_default_str();
   init_verb->add_option("--dtype", init_arguments->dtype, "bf16 or f32")->capture_default_str();
   init_verb->add_option("--threads", init_arguments->threads, "Threads that make weights")->capture_default_str();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/batch.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -25,7 +25,8 @@ Batch::Batch(Device& device, Stream& stream, const Architecture& arch, std::span
       host_.insert(host_.end(), document.labels.begin(), document.labels.end());
     }
   }
-  num_labels_ = std::count_if(host_.begin() + num_tokens_, host_.end(), [](std::int32_t id) { return id != kIgnoreLabel; });
+  num_labels_ =
+      std::count_if(host_.begin() + num_tokens_, host_.end(), [](std::int32_t id) { return id != kIgnoreLabel; });
 
   std::int64_t q_first = 0;
   std::int64_t k_first = 0;
@@ -33,10 +34,11 @@ Batch::Batch(Device& device, Stream& stream, const Architecture& arch, std::span
     const auto num_new = static_cast<std::int64_t>(document.ids.size());
     const std::int64_t total = document.past_tokens + num_new;
     if (arch.learned_positions > 0 && total > arch.learned_positions - arch.position_offset) {
-      throw InvalidInput(fmt::format("a document has {} tokens, but the model has learned {} positions; shorten it", total,
-                                     arch.learned_positions - arch.position_offset));
+      throw InvalidInput(fmt::format("a document has {} tokens, but the model has learned {} positions; shorten it",
+                                     total, arch.learned_positions - arch.position_offset));
     }
-    if (num_new > 0) segments_.push_back({.q_first = q_first, .q_count = num_new, .k_first = k_first, .k_count = total});
+    if (num_new > 0)
+      segments_.push_back({.q_first = q_first, .q_count = num_new, .k_first = k_first, .k_count = total});
     for (std::int64_t position = document.past_tokens; position < total; ++position) {
       host_.push_back(static_cast<std::int32_t>(position));
     }

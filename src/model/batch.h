@@ -28,13 +28,13 @@ class Batch {
   Batch(Device& device, Stream& stream, const Architecture& arch, std::span<const DocumentTokens> documents);
 
   std::int64_t num_tokens() const { return num_tokens_; }
-  std::int64_t num_labels() const { return num_labels_; }        // those that are not ignored
+  std::int64_t num_labels() const { return num_labels_; }          // those that are not ignored
   std::int64_t longest_tokens() const { return longest_tokens_; }  // of a document, with its past
   const std::vector<AttentionSegment>& segments() const { return segments_; }
 
-  TensorView ids() const { return ids_; }              // (tokens) i32
-  TensorView labels() const { return labels_; }        // (tokens) i32
-  TensorView positions() const { return positions_; }  // (tokens) i32, from 0 in each document
+  TensorView ids() const { return ids_; }                      // (tokens) i32
+  TensorView labels() const { return labels_; }                // (tokens) i32
+  TensorView positions() const { return positions_; }          // (tokens) i32, from 0 in each document
   TensorView position_rows() const { return position_rows_; }  // the same as rows of learned positions
 
  private:

@@ -27,13 +27,14 @@ struct BlockPass {
   std::int64_t layer_idx = 0;
   const Batch* batch = nullptr;
   const RopeTables* ropes = nullptr;
-  DType dtype = DType::kBF16;         // of weights and activations
-  std::span<std::byte> weights;       // the slice
+  DType dtype = DType::kBF16;    // of weights and activations
+  std::span<std::byte> weights;  // the slice
 };
 
 // y = block(x); both (tokens, hidden), y may be x. With a cache, the batch is one document whose earlier tokens are in
 // it; its new keys and values are added.
-void block_forward(const BlockPass& pass, TensorView x, TensorView y, Workspace workspace, const KvCache* cache = nullptr);
+void block_forward(const BlockPass& pass, TensorView x, TensorView y, Workspace workspace,
+                   const KvCache* cache = nullptr);
 
 // From dy, the gradient with respect to y: dx (may be dy) is overwritten, the weights' gradients are added to
 // `gradients`: f32, laid out as the slice.

@@ -24,7 +24,8 @@ struct BackwardState {
   TensorView d_qkv;     // (tokens, qkv_width)
 };
 
-BackwardState take_backward_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace) {
+BackwardState take_backward_state(const Architecture& arch, std::int64_t num_tokens, DType dtype,
+                                  Workspace& workspace) {
   const std::int64_t chunk = std::min(num_tokens, kMlpChunkTokens);
   const Shape hidden{num_tokens, arch.hidden};
   BackwardState state;
@@ -101,8 +102,14 @@ class Backward {
   }
 
   void norm(TensorView x, TensorView weight, TensorView dy, TensorView dx, TensorView d_weight, TensorView d_bias) {
-    norm_backward(stream_, {.kind = arch_.norm, .eps = arch_.norm_eps, .x = x, .weight = weight, .dy = dy, .dx = dx,
-                            .dweight = d_weight, .dbias = d_bias});
+    norm_backward(stream_, {.kind = arch_.norm,
+                            .eps = arch_.norm_eps,
+                            .x = x,
+                            .weight = weight,
+                            .dy = dy,
+                            .dx = dx,
+                            .dweight = d_weight,
+                            .dbias = d_bias});
   }
 
   // d_normed = the gradient of what the MLP read.
@@ -125,8 +132,8 @@ class Backward {
       weight_gradients(d_out, mid.mid, gradients_.down, gradients_.down_bias);
       const TensorView d_mid = state_.d_mid.rows(0, count);
       gemm(stream_, {.a = d_out, .b = weights_.down, .c = d_mid});
-      activation_backward(stream_,
-                          {.activation = arch_.activation, .gating = arch_.gating, .x = mid.up, .dh = d_mid, .dx = mid.up});
+      activation_backward(
+          stream_, {.activation = arch_.activation, .gating = arch_.gating, .x = mid.up, .dh = d_mid, .dx = mid.up});
       weight_gradients(mid.up, normed, gradients_.up, gradients_.up_bias);
       gemm(stream_, {.a = mid.up, .b = weights_.up, .c = state_.d_normed.rows(first, count)});
     });
@@ -163,9 +170,13 @@ class Backward {
                                  .dv = {state_.d_qkv, v_col}});
     if (!arch_.ropes.empty()) {
       const std::size_t rope_idx = arch_.layers[static_cast<std::size_t>(pass_.layer_idx)].rope_idx;
-      rotary(stream_, {.heads = state_.d_qkv, .positions = pass_.batch->positions(), .cos = pass_.ropes->cos(rope_idx),
-                       .sin = pass_.ropes->sin(rope_idx), .num_heads = arch_.num_heads + arch_.num_kv_heads,
-                       .head_dim = arch_.head_dim, .turn = Turn::kBackward});
+      rotary(stream_, {.heads = state_.d_qkv,
+                       .positions = pass_.batch->positions(),
+                       .cos = pass_.ropes->cos(rope_idx),
+                       .sin = pass_.ropes->sin(rope_idx),
+                       .num_heads = arch_.num_heads + arch_.num_kv_heads,
+                       .head_dim = arch_.head_dim,
+                       .turn = Turn::kBackward});
     }
     if (arch_.qk_norm) head_norms();
     weight_gradients(state_.d_qkv, forward.normed, gradients_.qkv, gradients_.qkv_bias);
@@ -173,8 +184,13 @@ class Backward {
   }
 
   void head_norms() {
-    NormBackward args{.kind = arch_.norm, .eps = arch_.norm_eps, .x = state_.attention.qkv_raw, .weight = weights_.q_norm,
-                      .dy = state_.d_qkv, .dx = state_.d_qkv, .dweight = gradients_.q_norm,
+    NormBackward args{.kind = arch_.norm,
+                      .eps = arch_.norm_eps,
+                      .x = state_.attention.qkv_raw,
+                      .weight = weights_.q_norm,
+                      .dy = state_.d_qkv,
+                      .dx = state_.d_qkv,
+                      .dweight = gradients_.q_norm,
                       .columns = {.first_col = 0, .num_runs = arch_.num_heads}};
     norm_backward(stream_, args);
     args.weight = weights_.k_norm;

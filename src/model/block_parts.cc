@@ -14,10 +14,18 @@ namespace {
 void norm_heads(const BlockPass& pass, const BlockViews& weights, const AttentionState& state) {
   const Architecture& arch = *pass.arch;
   Stream& stream = *pass.stream;
-  norm_forward(stream, {.kind = arch.norm, .eps = arch.norm_eps, .x = state.qkv_raw, .weight = weights.q_norm,
-                        .y = state.qkv, .columns = {.first_col = 0, .num_runs = arch.num_heads}});
-  norm_forward(stream, {.kind = arch.norm, .eps = arch.norm_eps, .x = state.qkv_raw, .weight = weights.k_norm,
-                        .y = state.qkv, .columns = {.first_col = arch.q_width(), .num_runs = arch.num_kv_heads}});
+  norm_forward(stream, {.kind = arch.norm,
+                        .eps = arch.norm_eps,
+                        .x = state.qkv_raw,
+                        .weight = weights.q_norm,
+                        .y = state.qkv,
+                        .columns = {.first_col = 0, .num_runs = arch.num_heads}});
+  norm_forward(stream, {.kind = arch.norm,
+                        .eps = arch.norm_eps,
+                        .x = state.qkv_raw,
+                        .weight = weights.k_norm,
+                        .y = state.qkv,
+                        .columns = {.first_col = arch.q_width(), .num_runs = arch.num_kv_heads}});
   const std::int64_t v_col = arch.q_width() + arch.kv_width();
   copy_columns(stream, {state.qkv, v_col}, {state.qkv_raw, v_col}, arch.kv_width());
 }
@@ -26,8 +34,11 @@ void turn_heads(const BlockPass& pass, TensorView qkv) {
   const Architecture& arch = *pass.arch;
   if (arch.ropes.empty()) return;
   const std::size_t rope_idx = arch.layers[static_cast<std::size_t>(pass.layer_idx)].rope_idx;
-  rotary(*pass.stream, {.heads = qkv, .positions = pass.batch->positions(), .cos = pass.ropes->cos(rope_idx),
-                        .sin = pass.ropes->sin(rope_idx), .num_heads = arch.num_heads + arch.num_kv_heads,
+  rotary(*pass.stream, {.heads = qkv,
+                        .positions = pass.batch->positions(),
+                        .cos = pass.ropes->cos(rope_idx),
+                        .sin = pass.ropes->sin(rope_idx),
+                        .num_heads = arch.num_heads + arch.num_kv_heads,
                         .head_dim = arch.head_dim});
 }
 
@@ -61,8 +72,8 @@ void project(Stream& stream, TensorView x, TensorView weight, TensorView bias, T
 }
 
 void normalise(const BlockPass& pass, TensorView x, TensorView weight, TensorView bias, TensorView y) {
-  norm_forward(*pass.stream, {.kind = pass.arch->norm, .eps = pass.arch->norm_eps, .x = x, .weight = weight,
-                              .bias = bias, .y = y});
+  norm_forward(*pass.stream,
+               {.kind = pass.arch->norm, .eps = pass.arch->norm_eps, .x = x, .weight = weight, .bias = bias, .y = y});
 }
 
 AttentionState take_attention_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Keep keep,
@@ -132,10 +143,12 @@ MlpState first_rows(const MlpState& state, std::int64_t num_rows) {
   return {.up = state.up.rows(0, num_rows), .mid = state.mid.rows(0, num_rows)};
 }
 
-void run_mlp(const BlockPass& pass, const BlockViews& weights, TensorView normed, const MlpState& state, TensorView out) {
+void run_mlp(const BlockPass& pass, const BlockViews& weights, TensorView normed, const MlpState& state,
+             TensorView out) {
   const Architecture& arch = *pass.arch;
   project(*pass.stream, normed, weights.up, weights.up_bias, state.up);
-  activation_forward(*pass.stream, {.activation = arch.activation, .gating = arch.gating, .x = state.up, .h = state.mid});
+  activation_forward(*pass.stream,
+                     {.activation = arch.activation, .gating = arch.gating, .x = state.up, .h = state.mid});
   if (!out.bytes().empty()) project(*pass.stream, state.mid, weights.down, weights.down_bias, out);
 }
 

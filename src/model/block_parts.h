@@ -51,7 +51,8 @@ struct MlpState {
 MlpState take_mlp_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace);
 MlpState first_rows(const MlpState& state, std::int64_t num_rows);
 // up and mid of `normed`, and, unless `out` is default-constructed, what the MLP gives before the norm after it.
-void run_mlp(const BlockPass& pass, const BlockViews& weights, TensorView normed, const MlpState& state, TensorView out);
+void run_mlp(const BlockPass& pass, const BlockViews& weights, TensorView normed, const MlpState& state,
+             TensorView out);
 
 // A product with a weight matrix (out, in): y = x Wᵀ + bias.
 void project(Stream& stream, TensorView x, TensorView weight, TensorView bias, TensorView y);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/checkpoint_slices.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <set>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -59,9 +59,9 @@ void CheckpointSlices::require_nothing_else() const {
   }
   for (const TensorInfo& tensor : checkpoint_.tensors()) {
     if (expected.contains(tensor.name) || is_redundant(tensor.name, model_)) continue;
-    throw FormatError(fmt::format(
-        "{}: tensor {} has no place in the model that config.json describes; do the two belong together?",
-        checkpoint_.shard_path(tensor), tensor.name));
+    throw FormatError(
+        fmt::format("{}: tensor {} has no place in the model that config.json describes; do the two belong together?",
+                    checkpoint_.shard_path(tensor), tensor.name));
   }
 }
 
@@ -90,7 +90,8 @@ void CheckpointSlices::read(std::size_t slice_idx, DType dtype, std::span<std::b
         const std::uint64_t count = std::min(kConvertElements, piece.count - at);
         const auto part = std::span(buffer).first(count * from_bytes);
         checkpoint_.read(tensor, (piece.tensor_offset + at) * from_bytes, part);
-        const bool known = convert_elements(target.subspan(at * element_bytes, count * element_bytes), dtype, part, from);
+        const bool known =
+            convert_elements(target.subspan(at * element_bytes, count * element_bytes), dtype, part, from);
         CHECK(known, "the constructor has checked the types");
       }
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/config_parts.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 
@@ -36,7 +36,8 @@ double longrope_attention_factor(const ConfigReader& settings, const Rope& rope)
 
 std::vector<double> read_factors(const ConfigReader& settings, const std::string& key, const Rope& rope) {
   const auto factors = settings.find_reals(key, kPositive);
-  const std::string expected = fmt::format("{} positive numbers, one for each pair of rotary columns", rope.rotary_dim / 2);
+  const std::string expected =
+      fmt::format("{} positive numbers, one for each pair of rotary columns", rope.rotary_dim / 2);
   if (!factors || static_cast<std::int64_t>(factors->size()) != rope.rotary_dim / 2) settings.fail(key, expected);
   return *factors;
 }
@@ -66,8 +67,8 @@ Rope read_rope_object(const ConfigReader& config, const ConfigReader& settings, 
   const double part = settings.real_or("partial_rotary_factor", whole, {0.001, 1.0});
   rope.rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * part);
   if (rope.rotary_dim < 2 || rope.rotary_dim % 2 != 0) {
-    config.fail("head_dim", fmt::format("an even number of columns to rotate, but {} of {} would be", rope.rotary_dim,
-                                        head_dim));
+    config.fail("head_dim",
+                fmt::format("an even number of columns to rotate, but {} of {} would be", rope.rotary_dim, head_dim));
   }
   rope.max_positions = config.int_or("max_position_embeddings", 2048, {1, kMaxPositions});
   const std::string name = scaling_name(settings);
@@ -191,8 +192,8 @@ Activation read_activation(const ConfigReader& config, const std::string& key, c
   if (name == "gelu") return Activation::kGelu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::kGeluTanh;
   if (name == "relu") return Activation::kRelu;
-  throw InvalidInput(fmt::format(
-      "{}: {} is '{}'; Sluice has silu, gelu, gelu_pytorch_tanh, gelu_new and relu", config.where(), key, name));
+  throw InvalidInput(fmt::format("{}: {} is '{}'; Sluice has silu, gelu, gelu_pytorch_tanh, gelu_new and relu",
+                                 config.where(), key, name));
 }
 
 void refuse_flag(const ConfigReader& config, const std::string& key, const std::string& what) {
@@ -212,7 +213,8 @@ Architecture read_llama_like(const ConfigReader& config, std::int64_t default_he
     arch.head_dim = default_head_dim;
   } else {
     if (arch.hidden % arch.num_heads != 0) {
-      config.fail("num_attention_heads", fmt::format("a divisor of hidden_size, {}, as there is no head_dim", arch.hidden));
+      config.fail("num_attention_heads",
+                  fmt::format("a divisor of hidden_size, {}, as there is no head_dim", arch.hidden));
     }
     arch.head_dim = arch.hidden / arch.num_heads;
   }

@@ -49,8 +49,8 @@ ModelDescription describe_model(const ConfigReader& config) {
     require_sound(config, model.arch);
     return model;
   }
-  throw InvalidInput(fmt::format("{}: Sluice does not know the model type '{}'; it knows {}", config.where(), model_type,
-                                 fmt::join(known_families(), ", ")));
+  throw InvalidInput(fmt::format("{}: Sluice does not know the model type '{}'; it knows {}", config.where(),
+                                 model_type, fmt::join(known_families(), ", ")));
 }
 
 }  // namespace sluice

@@ -56,8 +56,9 @@ TensorView ForwardPass::run(const Batch& batch, std::span<const KvCache> caches)
   CHECK(caches.empty() || caches.size() == arch_.layers.size(), "a cache for every layer");
   const DType dtype = slices_.dtype();
   const Shape shape{batch.num_tokens(), arch_.hidden};
-  const TensorView x(hidden_.bytes().first(static_cast<std::uint64_t>(shape.num_elements()) * sluice::size_bytes(dtype)),
-                     dtype, shape);
+  const TensorView x(
+      hidden_.bytes().first(static_cast<std::uint64_t>(shape.num_elements()) * sluice::size_bytes(dtype)), dtype,
+      shape);
   {
     const SliceHold slice = slices_.hold(kEmbeddingSlice);
     embed_forward({.stream = &stream_, .arch = &arch_, .batch = &batch, .dtype = dtype, .embedding = slice.bytes()}, x);
@@ -65,8 +66,13 @@ TensorView ForwardPass::run(const Batch& batch, std::span<const KvCache> caches)
   }
   for (std::int64_t layer_idx = 0; layer_idx < arch_.num_layers(); ++layer_idx) {
     const SliceHold slice = slices_.hold(block_slice(layer_idx));
-    const BlockPass pass{.stream = &stream_, .arch = &arch_, .layer_idx = layer_idx, .batch = &batch, .ropes = &ropes_,
-                         .dtype = dtype, .weights = slice.bytes()};
+    const BlockPass pass{.stream = &stream_,
+                         .arch = &arch_,
+                         .layer_idx = layer_idx,
+                         .batch = &batch,
+                         .ropes = &ropes_,
+                         .dtype = dtype,
+                         .weights = slice.bytes()};
     const KvCache* cache = caches.empty() ? nullptr : &caches[static_cast<std::size_t>(layer_idx)];
     block_forward(pass, x, x, Workspace(workspace_.bytes()), cache);
     stream_.synchronize();
@@ -82,7 +88,11 @@ TensorView ForwardPass::logits(const Batch& batch, std::int64_t first_token, std
   const TensorView logits(logits_.bytes(), DType::kF32, {count, arch_.vocab});
   const SliceHold head = slices_.hold(head_slice(arch_));
   const SliceHold embedding = arch_.tied_head ? slices_.hold(kEmbeddingSlice) : SliceHold();
-  head_logits({.stream = &stream_, .arch = &arch_, .batch = &batch, .dtype = dtype, .embedding = embedding.bytes(),
+  head_logits({.stream = &stream_,
+               .arch = &arch_,
+               .batch = &batch,
+               .dtype = dtype,
+               .embedding = embedding.bytes(),
                .head = head.bytes()},
               x.rows(first_token, count), logits, Workspace(workspace_.bytes()));
   stream_.synchronize();

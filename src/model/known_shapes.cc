@@ -159,12 +159,30 @@ struct KnownShape {
 constexpr std::int64_t kLlama3Positions = 131072;
 
 const KnownShape kShapes[] = {
-    {"llama-2-7b", [] { return llama2({4096, 11008, 32, 32, 32, 32000, 4096}); }},
-    {"llama-2-13b", [] { return llama2({5120, 13824, 40, 40, 40, 32000, 4096}); }},
-    {"llama-2-70b", [] { return llama2({8192, 28672, 80, 64, 8, 32000, 4096}); }},
-    {"llama-3.1-8b", [] { return llama3({4096, 14336, 32, 32, 8, 128256, kLlama3Positions}, 8.0); }},
-    {"llama-3.1-70b", [] { return llama3({8192, 28672, 80, 64, 8, 128256, kLlama3Positions}, 8.0); }},
-    {"llama-3.1-405b", [] { return llama3({16384, 53248, 126, 128, 8, 128256, kLlama3Positions}, 8.0); }},
+    {"llama-2-7b",
+     [] {
+       return llama2({4096, 11008, 32, 32, 32, 32000, 4096});
+     }},
+    {"llama-2-13b",
+     [] {
+       return llama2({5120, 13824, 40, 40, 40, 32000, 4096});
+     }},
+    {"llama-2-70b",
+     [] {
+       return llama2({8192, 28672, 80, 64, 8, 32000, 4096});
+     }},
+    {"llama-3.1-8b",
+     [] {
+       return llama3({4096, 14336, 32, 32, 8, 128256, kLlama3Positions}, 8.0);
+     }},
+    {"llama-3.1-70b",
+     [] {
+       return llama3({8192, 28672, 80, 64, 8, 128256, kLlama3Positions}, 8.0);
+     }},
+    {"llama-3.1-405b",
+     [] {
+       return llama3({16384, 53248, 126, 128, 8, 128256, kLlama3Positions}, 8.0);
+     }},
     {"llama-3.2-1b",
      [] {
        return llama3({2048, 8192, 16, 32, 8, 128256, kLlama3Positions}, 32.0,
@@ -175,14 +193,38 @@ const KnownShape kShapes[] = {
        return llama3({3072, 8192, 28, 24, 8, 128256, kLlama3Positions}, 32.0,
                      {{"head_dim", 128}, {"tie_word_embeddings", true}});
      }},
-    {"qwen2.5-0.5b", [] { return qwen2({896, 4864, 24, 14, 2, 151936, 32768}, {{"tie_word_embeddings", true}}); }},
-    {"qwen2.5-7b", [] { return qwen2({3584, 18944, 28, 28, 4, 152064, 131072}); }},
-    {"qwen2.5-32b", [] { return qwen2({5120, 27648, 64, 40, 8, 152064, 131072}); }},
-    {"qwen2.5-72b", [] { return qwen2({8192, 29568, 80, 64, 8, 152064, 131072}); }},
-    {"qwen3-8b", [] { return qwen3({4096, 12288, 36, 32, 8, 151936, 40960}); }},
-    {"qwen3-32b", [] { return qwen3({5120, 25600, 64, 64, 8, 151936, 40960}); }},
-    {"mistral-7b", [] { return mistral({4096, 14336, 32, 32, 8, 32768, 32768}, 1e6); }},
-    {"mistral-small-24b", [] { return mistral({5120, 32768, 40, 32, 8, 131072, 32768}, 1e8); }},
+    {"qwen2.5-0.5b",
+     [] {
+       return qwen2({896, 4864, 24, 14, 2, 151936, 32768}, {{"tie_word_embeddings", true}});
+     }},
+    {"qwen2.5-7b",
+     [] {
+       return qwen2({3584, 18944, 28, 28, 4, 152064, 131072});
+     }},
+    {"qwen2.5-32b",
+     [] {
+       return qwen2({5120, 27648, 64, 40, 8, 152064, 131072});
+     }},
+    {"qwen2.5-72b",
+     [] {
+       return qwen2({8192, 29568, 80, 64, 8, 152064, 131072});
+     }},
+    {"qwen3-8b",
+     [] {
+       return qwen3({4096, 12288, 36, 32, 8, 151936, 40960});
+     }},
+    {"qwen3-32b",
+     [] {
+       return qwen3({5120, 25600, 64, 64, 8, 151936, 40960});
+     }},
+    {"mistral-7b",
+     [] {
+       return mistral({4096, 14336, 32, 32, 8, 32768, 32768}, 1e6);
+     }},
+    {"mistral-small-24b",
+     [] {
+       return mistral({5120, 32768, 40, 32, 8, 131072, 32768}, 1e8);
+     }},
     {"gemma-2-9b",
      [] {
        return gemma("gemma2", "Gemma2ForCausalLM", {3584, 14336, 42, 16, 8, 256000, 8192},
@@ -219,8 +261,14 @@ const KnownShape kShapes[] = {
     {"opt-13b", [] { return opt(5120, 40, 40); }},
     {"opt-30b", [] { return opt(7168, 48, 56); }},
     {"opt-66b", [] { return opt(9216, 64, 72); }},
-    {"falcon-7b", [] { return falcon(4544, 32, 71, {{"multi_query", true}, {"new_decoder_architecture", false}}); }},
-    {"falcon-40b", [] { return falcon(8192, 60, 128, {{"num_kv_heads", 8}, {"new_decoder_architecture", true}}); }},
+    {"falcon-7b",
+     [] {
+       return falcon(4544, 32, 71, {{"multi_query", true}, {"new_decoder_architecture", false}});
+     }},
+    {"falcon-40b",
+     [] {
+       return falcon(8192, 60, 128, {{"num_kv_heads", 8}, {"new_decoder_architecture", true}});
+     }},
     {"falcon-180b",
      [] {
        return falcon(14848, 80, 232,

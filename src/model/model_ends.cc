@@ -104,16 +104,28 @@ void head_loss(const EndPass& pass, TensorView x, TensorView losses, float loss_
     const TensorView logits = state.logits.rows(0, count);
     const TensorView d_logits = state.d_logits.rows(0, count);
     const TensorView d_normed = state.d_normed.rows(0, count);
-    norm_forward(stream, {.kind = arch.norm, .eps = arch.norm_eps, .x = x.rows(first, count), .weight = weights.norm,
-                          .bias = weights.norm_bias, .y = normed});
+    norm_forward(stream, {.kind = arch.norm,
+                          .eps = arch.norm_eps,
+                          .x = x.rows(first, count),
+                          .weight = weights.norm,
+                          .bias = weights.norm_bias,
+                          .y = normed});
     gemm(stream, {.a = normed, .b = weights.matrix, .c = logits, .transpose_b = Transpose::kYes});
-    cross_entropy(stream, {.logits = logits, .labels = pass.batch->labels().rows(first, count),
-                           .losses = losses.rows(first, count), .dlogits = d_logits, .soft_cap = arch.logit_soft_cap,
+    cross_entropy(stream, {.logits = logits,
+                           .labels = pass.batch->labels().rows(first, count),
+                           .losses = losses.rows(first, count),
+                           .dlogits = d_logits,
+                           .soft_cap = arch.logit_soft_cap,
                            .grad_scale = loss_scale});
     gemm(stream, {.a = d_logits, .b = normed, .c = sums.matrix, .transpose_a = Transpose::kYes, .into = Into::kAdd});
     gemm(stream, {.a = d_logits, .b = weights.matrix, .c = d_normed});
-    norm_backward(stream, {.kind = arch.norm, .eps = arch.norm_eps, .x = x.rows(first, count), .weight = weights.norm,
-                           .dy = d_normed, .dx = gradients.dx.rows(first, count), .dweight = sums.norm,
+    norm_backward(stream, {.kind = arch.norm,
+                           .eps = arch.norm_eps,
+                           .x = x.rows(first, count),
+                           .weight = weights.norm,
+                           .dy = d_normed,
+                           .dx = gradients.dx.rows(first, count),
+                           .dweight = sums.norm,
                            .dbias = sums.norm_bias});
   });
 }
@@ -128,8 +140,12 @@ void head_logits(const EndPass& pass, TensorView x, TensorView logits, Workspace
   const Architecture& arch = *pass.arch;
   const HeadViews weights = view_head(arch, pass.head, pass.embedding, pass.dtype);
   const TensorView normed = workspace.take(pass.dtype, x.shape());
-  norm_forward(*pass.stream, {.kind = arch.norm, .eps = arch.norm_eps, .x = x, .weight = weights.norm,
-                              .bias = weights.norm_bias, .y = normed});
+  norm_forward(*pass.stream, {.kind = arch.norm,
+                              .eps = arch.norm_eps,
+                              .x = x,
+                              .weight = weights.norm,
+                              .bias = weights.norm_bias,
+                              .y = normed});
   gemm(*pass.stream, {.a = normed, .b = weights.matrix, .c = logits, .transpose_b = Transpose::kYes});
   if (arch.logit_soft_cap > 0) soft_cap(*pass.stream, logits, arch.logit_soft_cap);
 }

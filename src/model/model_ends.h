@@ -30,7 +30,7 @@ void embed_backward(const EndPass& pass, std::span<std::byte> gradients, TensorV
 
 // Where the head's loss and gradients go. Gradients are f32, laid out as their slices, and added to.
 struct HeadGradients {
-  TensorView dx;                   // (tokens, hidden), overwritten
+  TensorView dx;  // (tokens, hidden), overwritten
   std::span<std::byte> head;
   std::span<std::byte> embedding;  // where the head is tied
 };

@@ -17,7 +17,9 @@ namespace {
 
 SliceSummary summarise(const Architecture& arch, std::size_t slice_idx, std::string name, std::uint64_t count) {
   const SliceLayout layout = slice_layout(arch, slice_idx);
-  return {.name = std::move(name), .count = count, .num_parameters = layout.num_parameters(),
+  return {.name = std::move(name),
+          .count = count,
+          .num_parameters = layout.num_parameters(),
           .bf16_bytes = layout.size_bytes(DType::kBF16)};
 }
 

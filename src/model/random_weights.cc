@@ -54,8 +54,8 @@ Fill fill_of(const Architecture& arch, Param param) {
 // The sum of four uniform numbers: close to normal, one draw an element.
 float near_normal(Random& random, float scale) {
   const std::uint64_t bits = random.next();
-  const auto sum = static_cast<std::int32_t>((bits & 0xFFFF) + ((bits >> 16) & 0xFFFF) + ((bits >> 32) & 0xFFFF) +
-                                             (bits >> 48));
+  const auto sum =
+      static_cast<std::int32_t>((bits & 0xFFFF) + ((bits >> 16) & 0xFFFF) + ((bits >> 32) & 0xFFFF) + (bits >> 48));
   return static_cast<float>(sum - 131070) * scale;
 }
 

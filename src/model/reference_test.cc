@@ -80,7 +80,8 @@ class Reference : public testing::TestWithParam<std::string> {
     std::size_t first = 0;
     for (const std::int32_t length : expected<std::int32_t>("documents")) {
       const auto count = static_cast<std::size_t>(length);
-      documents.push_back({.ids = std::span(ids_).subspan(first, count), .labels = std::span(labels_).subspan(first, count)});
+      documents.push_back(
+          {.ids = std::span(ids_).subspan(first, count), .labels = std::span(labels_).subspan(first, count)});
       first += count;
     }
     return {device_, *stream_, model_.arch, documents};
@@ -89,7 +90,7 @@ class Reference : public testing::TestWithParam<std::string> {
   struct Found {
     std::vector<float> logits;
     double loss = 0;
-    std::map<std::string, std::vector<float>> gradients;       // by the checkpoint's names
+    std::map<std::string, std::vector<float>> gradients;        // by the checkpoint's names
     std::map<std::size_t, std::vector<float>> slice_gradients;  // as they come
   };
 
@@ -98,7 +99,8 @@ class Reference : public testing::TestWithParam<std::string> {
     const Batch tokens = batch();
     {
       ForwardPass forward(device_, *stream_, model_.arch, source,
-                          {.batch_tokens = tokens.num_tokens(), .seq_tokens = tokens.longest_tokens(),
+                          {.batch_tokens = tokens.num_tokens(),
+                           .seq_tokens = tokens.longest_tokens(),
                            .logit_rows = tokens.num_tokens()});
       forward.run(tokens);
       const auto logits = forward.logits(tokens, 0, tokens.num_tokens()).as<float>();
@@ -115,7 +117,8 @@ class Reference : public testing::TestWithParam<std::string> {
   }
 
   // A slice's elements as the checkpoint's tensors.
-  void gather(std::size_t slice_idx, const std::vector<float>& slice, std::map<std::string, std::vector<float>>& tensors) {
+  void gather(std::size_t slice_idx, const std::vector<float>& slice,
+              std::map<std::string, std::vector<float>>& tensors) {
     for (const TensorPlacement& placement : place_tensors(model_, slice_idx)) {
       std::vector<float>& tensor = tensors[placement.name];
       for (const TensorPiece& piece : placement.pieces) {
@@ -181,10 +184,13 @@ TEST_P(Reference, OneAdamWStepMatchesTorch) {
     const auto view = [&](std::vector<float>& values) {
       return TensorView(std::as_writable_bytes(std::span(values)), DType::kF32, {count});
     };
-    adamw(*stream_, {.settings = {.learning_rate = 1e-4F, .beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F,
-                                  .weight_decay = 0.1F, .step = 1},
-                     .weight = TensorView(source.bytes(slice_idx), DType::kF32, {count}),
-                     .grad = view(gradients), .m = view(m), .v = view(v)});
+    adamw(*stream_,
+          {.settings =
+               {.learning_rate = 1e-4F, .beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F, .weight_decay = 0.1F, .step = 1},
+           .weight = TensorView(source.bytes(slice_idx), DType::kF32, {count}),
+           .grad = view(gradients),
+           .m = view(m),
+           .v = view(v)});
     stream_->synchronize();
     const auto* weights = reinterpret_cast<const float*>(source.bytes(slice_idx).data());
     gather(slice_idx, std::vector<float>(weights, weights + count), stepped);
@@ -208,7 +214,8 @@ TEST_P(Reference, Bf16IsWithinTransformersOwnError) {
   const float loss = expected<float>("loss")[0];
   EXPECT_LE(std::abs(found.loss - loss) / std::abs(loss), kTimes * allowed["loss"].get<double>());
   double total = 0;
-  for (const auto& [name, values] : found.gradients) total = std::hypot(total, norm_of(expected<float>("grad." + name)));
+  for (const auto& [name, values] : found.gradients)
+    total = std::hypot(total, norm_of(expected<float>("grad." + name)));
   for (const auto& [name, values] : found.gradients) {
     const auto wanted = expected<float>("grad." + name);
     if (norm_of(wanted) < kZeroGradient * total) continue;

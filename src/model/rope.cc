@@ -17,8 +17,7 @@ double llama3_frequency(const Rope& rope, double frequency) {
   const auto original = static_cast<double>(rope.original_max_positions);
   if (wavelength > original / rope.low_freq_factor) return frequency / rope.factor;
   if (wavelength < original / rope.high_freq_factor) return frequency;
-  const double kept =
-      (original / wavelength - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
+  const double kept = (original / wavelength - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
   return (1 - kept) * frequency / rope.factor + kept * frequency;
 }
 
@@ -76,8 +75,7 @@ std::vector<float> inverse_frequencies(const Rope& rope, std::int64_t seq_tokens
         frequency = llama3_frequency(rope, frequency);
         break;
       case RopeScaling::kYarn: {
-        const double ramp =
-            std::clamp((static_cast<double>(idx) - yarn.low) / (yarn.high - yarn.low), 0.0, 1.0);
+        const double ramp = std::clamp((static_cast<double>(idx) - yarn.low) / (yarn.high - yarn.low), 0.0, 1.0);
         frequency = frequency / rope.factor * ramp + frequency * (1 - ramp);
         break;
       }

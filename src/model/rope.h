@@ -21,7 +21,7 @@ struct Rope {
   double beta_fast = 32;  // kYarn
   double beta_slow = 1;
   bool truncate = true;
-  double attention_factor = 1;      // kYarn, kLongRope: what cosines and sines are multiplied by
+  double attention_factor = 1;        // kYarn, kLongRope: what cosines and sines are multiplied by
   std::vector<double> short_factors;  // kLongRope: rotary_dim / 2 each
   std::vector<double> long_factors;
 };

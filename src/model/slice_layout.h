@@ -52,9 +52,9 @@ class SliceLayout {
   void add(Param param, Shape shape);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  const Parameter* find(Param param) const;  // null where the slice has none
-  std::uint64_t num_elements() const { return num_elements_; }          // with the gaps between parameters
-  std::uint64_t num_parameters() const;                                 // without
+  const Parameter* find(Param param) const;                     // null where the slice has none
+  std::uint64_t num_elements() const { return num_elements_; }  // with the gaps between parameters
+  std::uint64_t num_parameters() const;                         // without
   std::uint64_t size_bytes(DType dtype) const;
 
   // The parameter in memory laid out so; default-constructed where the slice has none.

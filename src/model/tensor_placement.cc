@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/tensor_placement.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/check.h"
 
@@ -24,7 +24,9 @@ class Placer {
   void whole(Param param, const std::string& name) {
     const Parameter* parameter = layout_.find(param);
     if (parameter == nullptr) return;
-    placements_.push_back({.name = prefix_ + name, .shape = parameter->shape, .param = param,
+    placements_.push_back({.name = prefix_ + name,
+                           .shape = parameter->shape,
+                           .param = param,
                            .pieces = {{0, parameter->offset, elements(parameter->shape)}}});
   }
 
@@ -42,7 +44,9 @@ class Placer {
     std::uint64_t slice_offset = parameter->offset;
     for (std::size_t idx = 0; idx < names.size(); ++idx) {
       const Shape shape = with_rows(parameter->shape, rows[idx]);
-      placements_.push_back({.name = prefix_ + names[idx] + suffix, .shape = shape, .param = param,
+      placements_.push_back({.name = prefix_ + names[idx] + suffix,
+                             .shape = shape,
+                             .param = param,
                              .pieces = {{0, slice_offset, elements(shape)}}});
       slice_offset += elements(shape);
     }

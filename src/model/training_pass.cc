@@ -47,7 +47,8 @@ class Runner {
     forward();
     Buffer block_gradients = pass_.device->allocate(gradient_bytes(arch_, block_slice(0)), "a block's gradients");
     Buffer head_gradients = pass_.device->allocate(gradient_bytes(arch_, head_slice(arch_)), "the head's gradients");
-    Buffer embedding_gradients = pass_.device->allocate(gradient_bytes(arch_, kEmbeddingSlice), "the embedding's gradients");
+    Buffer embedding_gradients =
+        pass_.device->allocate(gradient_bytes(arch_, kEmbeddingSlice), "the embedding's gradients");
     clear(embedding_gradients);
     clear(head_gradients);
 
@@ -78,12 +79,21 @@ class Runner {
   }
 
   BlockPass block_pass(std::int64_t layer_idx, const SliceHold& slice) const {
-    return {.stream = pass_.stream, .arch = &arch_, .layer_idx = layer_idx, .batch = &batch_, .ropes = &ropes_,
-            .dtype = dtype_, .weights = slice.bytes()};
+    return {.stream = pass_.stream,
+            .arch = &arch_,
+            .layer_idx = layer_idx,
+            .batch = &batch_,
+            .ropes = &ropes_,
+            .dtype = dtype_,
+            .weights = slice.bytes()};
   }
 
   EndPass end_pass(std::span<std::byte> embedding, std::span<std::byte> head) const {
-    return {.stream = pass_.stream, .arch = &arch_, .batch = &batch_, .dtype = dtype_, .embedding = embedding,
+    return {.stream = pass_.stream,
+            .arch = &arch_,
+            .batch = &batch_,
+            .dtype = dtype_,
+            .embedding = embedding,
             .head = head};
   }
 

@@ -19,8 +19,9 @@ void copy_columns(Stream& stream, Columns to, Columns from, std::int64_t num_col
   CHECK(to.first_col >= 0 && to.first_col + num_cols <= to.rows.shape()[1], "columns that are there");
   CHECK(from.first_col >= 0 && from.first_col + num_cols <= from.rows.shape()[1], "columns that are there");
   put_on_cpu(stream, [=](WorkerTeam& team) {
-    cpu::copy_columns(team, {.to = to.rows, .from = from.rows, .to_col = to.first_col, .from_col = from.first_col,
-                             .num_cols = num_cols});
+    cpu::copy_columns(
+        team,
+        {.to = to.rows, .from = from.rows, .to_col = to.first_col, .from_col = from.first_col, .num_cols = num_cols});
   });
 }
 

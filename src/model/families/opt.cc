@@ -13,12 +13,16 @@ ModelDescription describe_opt(const ConfigReader& config) {
   Architecture& arch = model.arch;
   arch = read_llama_like(config);
   if (!config.flag_or("do_layer_norm_before", true)) {
-    throw InvalidInput(fmt::format("{}: do_layer_norm_before is false (OPT-350m): norms after the residual are not "
-                                   "supported by Sluice", config.where()));
+    throw InvalidInput(
+        fmt::format("{}: do_layer_norm_before is false (OPT-350m): norms after the residual are not "
+                    "supported by Sluice",
+                    config.where()));
   }
   if (config.int_or("word_embed_proj_dim", arch.hidden) != arch.hidden) {
-    throw InvalidInput(fmt::format("{}: word_embed_proj_dim differs from hidden_size: projected embeddings are not "
-                                   "supported by Sluice", config.where()));
+    throw InvalidInput(
+        fmt::format("{}: word_embed_proj_dim differs from hidden_size: projected embeddings are not "
+                    "supported by Sluice",
+                    config.where()));
   }
   refuse_flag(config, "_remove_final_layer_norm", "a model without its final norm");
   if (!config.flag_or("layer_norm_elementwise_affine", true)) {
