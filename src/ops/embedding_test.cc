@@ -21,13 +21,14 @@ TEST(Embedding, ForwardTakesScaledRowsAndAddsThemWhereAsked) {
         const TestTensor table = random_tensor(dtype, {kRows, dim}, 2);
         const TestTensor out(dtype, {40, dim});
         const TestTensor added = random_tensor(dtype, {40, dim}, 3);
+        const Doubles rows = table.doubles();
         Doubles exact;
         Doubles exact_added = added.doubles();
         for (const double id : ids.doubles()) {
           for (std::int64_t col = 0; col < dim; ++col) {
-            exact.push_back(table.doubles()[static_cast<std::size_t>(id) * static_cast<std::size_t>(dim) +
-                                            static_cast<std::size_t>(col)] *
-                            static_cast<double>(kScale));
+            exact.push_back(
+                rows[static_cast<std::size_t>(id) * static_cast<std::size_t>(dim) + static_cast<std::size_t>(col)] *
+                static_cast<double>(kScale));
             exact_added[exact.size() - 1] += exact.back();
           }
         }

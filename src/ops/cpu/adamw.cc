@@ -66,7 +66,7 @@ void update_range(const AdamWFactors& with, const Master& master, const Grad* gr
   const F32 m_share = hn::Set(d, with.m_share);
   const F32 beta2 = hn::Set(d, with.beta2);
   const F32 v_share = hn::Set(d, with.v_share);
-  const F32 correction = hn::Set(d, with.correction);
+  const F32 inverse_correction = hn::Set(d, with.inverse_correction);
   const F32 eps = hn::Set(d, with.eps);
   const F32 step_size = hn::Set(d, with.step_size);
   over_lanes(0, count, [&](std::size_t at, auto part) SLUICE_LANES {
@@ -74,7 +74,7 @@ void update_range(const AdamWFactors& with, const Master& master, const Grad* gr
     const F32 old_m = part.load(d, m + at);
     const F32 new_m = hn::MulAdd(hn::Sub(g, old_m), m_share, old_m);
     const F32 new_v = hn::MulAdd(hn::Mul(g, g), v_share, hn::Mul(part.load(d, v + at), beta2));
-    const F32 denominator = hn::Add(hn::Div(hn::Sqrt(new_v), correction), eps);
+    const F32 denominator = hn::Add(hn::Mul(hn::Sqrt(new_v), inverse_correction), eps);
     const F32 decayed = hn::Mul(master.load(d, at, part), decay);
     master.store(d, hn::NegMulAdd(step_size, hn::Div(new_m, denominator), decayed), at, part);
     part.store(d, new_m, m + at);
@@ -119,7 +119,7 @@ AdamWFactors factors_of(const AdamWSettings& settings) {
           .m_share = static_cast<float>(1 - settings.beta1),
           .beta2 = static_cast<float>(settings.beta2),
           .v_share = static_cast<float>(1 - settings.beta2),
-          .correction = static_cast<float>(std::sqrt(1 - std::pow(settings.beta2, step))),
+          .inverse_correction = static_cast<float>(1 / std::sqrt(1 - std::pow(settings.beta2, step))),
           .eps = static_cast<float>(settings.eps),
           .step_size = static_cast<float>(settings.learning_rate / (1 - std::pow(settings.beta1, step)))};
 }

@@ -13,8 +13,8 @@ struct AdamWFactors {
   float decay;    // 1 - learning rate * weight decay
   float m_share;  // 1 - beta1
   float beta2;
-  float v_share;     // 1 - beta2
-  float correction;  // sqrt(1 - beta2^step)
+  float v_share;             // 1 - beta2
+  float inverse_correction;  // 1 / sqrt(1 - beta2^step)
   float eps;
   float step_size;  // learning rate / (1 - beta1^step)
 };

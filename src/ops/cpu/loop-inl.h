@@ -6,7 +6,7 @@
 #ifdef SLUICE_OPS_CPU_LOOP_INL_H_
 #undef SLUICE_OPS_CPU_LOOP_INL_H_
 #else
-#define SLUICE_OPS_CPU_LOOP_INL_H_
+#define SLUICE_OPS_CPU_LOOP_INL_H_  // NOLINT
 #endif
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #ifdef SLUICE_OPS_CPU_MATH_INL_H_
 #undef SLUICE_OPS_CPU_MATH_INL_H_
 #else
-#define SLUICE_OPS_CPU_MATH_INL_H_
+#define SLUICE_OPS_CPU_MATH_INL_H_  // NOLINT
 #endif
 
 #include "hwy/contrib/math/math-inl.h"
