@@ -19,12 +19,14 @@ namespace sluice {
 namespace {
 
 // Each loop keeps so many independent sums that none waits for the one before it. It returns the operations done.
-// An empty asm that claims to change a sum keeps the compiler from folding the loop.
+// An empty asm that claims to change a sum keeps the compiler from folding the loop; loops over the sums are unrolled,
+// or the sums would live in memory.
 
 __attribute__((target("sse2"))) double loop_baseline(std::int64_t num_rounds) {
   constexpr int kSums = 12;
   __m128 sums[kSums];
-  for (__m128& sum : sums) sum = _mm_setzero_ps();
+#pragma GCC unroll 32
+  for (int i = 0; i < kSums; ++i) sums[i] = _mm_setzero_ps();
   const __m128 value = _mm_set1_ps(1.0F);
   for (std::int64_t round = 0; round < num_rounds; ++round) {
 #pragma GCC unroll 16
@@ -39,7 +41,8 @@ __attribute__((target("sse2"))) double loop_baseline(std::int64_t num_rounds) {
 __attribute__((target("avx2,fma"))) double loop_avx2(std::int64_t num_rounds) {
   constexpr int kSums = 12;
   __m256 sums[kSums];
-  for (__m256& sum : sums) sum = _mm256_setzero_ps();
+#pragma GCC unroll 32
+  for (int i = 0; i < kSums; ++i) sums[i] = _mm256_setzero_ps();
   const __m256 value = _mm256_set1_ps(1.0F);
   for (std::int64_t round = 0; round < num_rounds; ++round) {
 #pragma GCC unroll 16
@@ -54,7 +57,8 @@ __attribute__((target("avx2,fma"))) double loop_avx2(std::int64_t num_rounds) {
 __attribute__((target("avx512f"))) double loop_avx512(std::int64_t num_rounds) {
   constexpr int kSums = 24;
   __m512 sums[kSums];
-  for (__m512& sum : sums) sum = _mm512_setzero_ps();
+#pragma GCC unroll 32
+  for (int i = 0; i < kSums; ++i) sums[i] = _mm512_setzero_ps();
   const __m512 value = _mm512_set1_ps(1.0F);
   for (std::int64_t round = 0; round < num_rounds; ++round) {
 #pragma GCC unroll 32
@@ -69,7 +73,8 @@ __attribute__((target("avx512f"))) double loop_avx512(std::int64_t num_rounds) {
 __attribute__((target("avx512f,avx512bf16"))) double loop_avx512_bf16(std::int64_t num_rounds) {
   constexpr int kSums = 24;
   __m512 sums[kSums];
-  for (__m512& sum : sums) sum = _mm512_setzero_ps();
+#pragma GCC unroll 32
+  for (int i = 0; i < kSums; ++i) sums[i] = _mm512_setzero_ps();
   const auto value = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3F803F80));  // ones
   for (std::int64_t round = 0; round < num_rounds; ++round) {
 #pragma GCC unroll 32

@@ -7,6 +7,7 @@
 #include "ops/cpu/gemm_amx.h"
 #include "ops/cpu/gemm_avx512_bf16.h"
 #include "ops/cpu/gemm_blocked.h"
+#include "ops/cpu/gemm_small.h"
 #include "ops/cpu/gemm_vector.h"
 
 namespace sluice::cpu {
@@ -38,7 +39,12 @@ void gemm(WorkerTeam& team, const Gemm& args, GemmPath path) {
         "the path is there and takes the operands");
   const GemmExtents extents = gemm_extents(args);
   if (extents.m == 0 || extents.n == 0) return;
-  gemm_blocked(team, args, kernel_of(path, args.a.dtype()));
+  const GemmKernel kernel = kernel_of(path, args.a.dtype());
+  if (gemm_small_takes(args)) {
+    gemm_small(team, args, path, kernel.write);
+  } else {
+    gemm_blocked(team, args, kernel);
+  }
 }
 
 }  // namespace sluice::cpu

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/page_memory.h"
 #include "base/units.h"
 #include "ops/cpu/gemm_plan.h"
+#include "ops/cpu/gemm_scratch.h"
 
 namespace sluice::cpu {
 namespace {
@@ -35,28 +35,13 @@ GemmSource source_b(const Gemm& args) {
           .k_stride = is_nk ? 1 : extents.n};
 }
 
-// Scratch that the next product on this thread finds again: fresh pages would cost as much as a small product.
-std::span<std::byte> scratch(std::uint64_t size_bytes) {
-  thread_local PageMemory memory;
-  if (memory.size_bytes() < size_bytes) {
-    memory = PageMemory();
-    memory = PageMemory(size_bytes);
-  }
-  return memory.bytes();
-}
-
 class BlockedGemm {
  public:
   BlockedGemm(WorkerTeam& team, const Gemm& args, const GemmKernel& kernel, std::int64_t max_k)
       : team_(team),
         kernel_(kernel),
         plan_(plan_gemm(kernel, args, max_k, team.num_threads())),
-        output_{.c = args.c.bytes().data(),
-                .c_dtype = args.c.dtype(),
-                .num_columns = gemm_extents(args).n,
-                .bias = has_bias(args) ? args.bias.bytes().data() : nullptr,
-                .bias_dtype = args.bias.dtype(),
-                .into = args.into},
+        output_(gemm_output(args)),
         local_(plan_.swapped == plan_.local_is_rows ? source_b(args) : source_a(args)),
         shared_(plan_.swapped == plan_.local_is_rows ? source_a(args) : source_b(args)),
         local_width_(plan_.local_is_rows ? kernel.rows : kernel.columns),
@@ -65,7 +50,7 @@ class BlockedGemm {
         pack_shared_(plan_.local_is_rows ? kernel.pack_columns : kernel.pack_rows),
         worker_bytes_(round_up(plan_.panel_bytes, kLineBytes) + round_up(plan_.sums_bytes, kLineBytes) +
                       turned_bytes()),
-        memory_(scratch(round_up(plan_.shared_bytes, kLineBytes) + worker_bytes_ * team.num_threads())) {}
+        memory_(gemm_scratch(round_up(plan_.shared_bytes, kLineBytes) + worker_bytes_ * team.num_threads())) {}
 
   // Sums k in [first_k, first_k + num_k).
   void run(std::int64_t first_k, std::int64_t num_k, Into into, const std::byte* bias) {

@@ -50,6 +50,15 @@ struct GemmOutput {
   Into into = Into::kOverwrite;
 };
 
+inline GemmOutput gemm_output(const Gemm& args) {
+  return {.c = args.c.bytes().data(),
+          .c_dtype = args.c.dtype(),
+          .num_columns = args.c.shape()[1],
+          .bias = has_bias(args) ? args.bias.bytes().data() : nullptr,
+          .bias_dtype = args.bias.dtype(),
+          .into = args.into};
+}
+
 // Where a tile goes in C, and how much of it.
 struct GemmPlace {
   std::int64_t m = 0;

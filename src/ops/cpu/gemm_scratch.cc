@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cpu/gemm_scratch.h"
+
+#include "base/page_memory.h"
+
+namespace sluice::cpu {
+
+std::span<std::byte> gemm_scratch(std::uint64_t size_bytes) {
+  thread_local PageMemory memory;
+  if (memory.size_bytes() < size_bytes) {
+    memory = PageMemory();  // both at once would be too much
+    memory = PageMemory(size_bytes);
+  }
+  return memory.bytes();
+}
+
+}  // namespace sluice::cpu
