@@ -84,6 +84,7 @@ std::vector<NamedCase> cases() {
       {"ThreeHeadsOnOne", one_segment(shape_of(3, 1, 20), 150, 150)},
       {"Groups", one_segment(shape_of(8, 2, 16), 140, 140)},
       {"Cache", one_segment(shape_of(2, 2, 16), 40, 310)},
+      {"CacheThatPutsABlockOfKeysBeforeTheLastRowOfABlock", one_segment(shape_of(1, 1, 16), 100, 133)},
       {"Generation", one_segment(shape_of(6, 2, 64), 1, 3000)},
       {"GenerationInAWindow", with_window(one_segment(shape_of(3, 3, 64), 1, 3000), 1500)},
       {"Window", with_window(one_segment(shape_of(2, 1, 16), 400, 400), 50)},
@@ -153,6 +154,40 @@ TEST(Attention, OfOneKeyGivesItsValue) {
   }
 }
 
+TEST(Attention, WeighsByAnExponentialGoodToTheLastBits) {
+  // Pairs of keys with scores 0 and -x and values 0 and 1: the output is e^-x / (1 + e^-x).
+  const std::int64_t num_pairs = 4000;
+  AttentionCase test = one_segment({.num_heads = 1, .num_kv_heads = 1, .head_dim = 1}, 2 * num_pairs, 2 * num_pairs);
+  test.segments.clear();
+  const AttentionInputs in(test);
+  const OwnedRows out(DType::kF32, 2 * num_pairs, 1);
+  for (std::int64_t pair = 0; pair < num_pairs; ++pair) {
+    test.segments.push_back({.q_first = 2 * pair + 1, .q_count = 1, .k_first = 2 * pair, .k_count = 2});
+    for (const std::int64_t token : {2 * pair, 2 * pair + 1}) {
+      const bool is_second = token % 2 == 1;
+      in.qkv.queries.set(token, 0, 1);
+      in.qkv.queries.set(token, 1, is_second ? -0.02F * static_cast<float>(pair) : 0);
+      in.qkv.queries.set(token, 2, is_second ? 1 : 0);
+    }
+  }
+  CpuDevice device(1 << 20, 2);
+  const auto stream = device.make_stream("test");
+  attention_forward(*stream, {.shape = test.shape,
+                              .segments = test.segments,
+                              .q = in.qkv.q(),
+                              .k = in.qkv.k(),
+                              .v = in.qkv.v(),
+                              .out = out.view});
+  stream->synchronize();
+  double worst = 0;
+  for (std::int64_t pair = 0; pair < num_pairs; ++pair) {
+    const double weight = std::exp(static_cast<double>(in.qkv.queries.get(2 * pair + 1, 1)));
+    const double expected = weight / (1 + weight);
+    worst = std::max(worst, std::abs(out.get(2 * pair + 1, 0) - expected) / expected);
+  }
+  EXPECT_LT(worst, 2.5e-7);
+}
+
 TEST(Attention, SegmentsThatShareKeysAttendThemAsIfAlone) {
   AttentionCase test = one_segment(shape_of(2, 1, 16), 60, 100);
   AttentionInputs in(test);
@@ -208,8 +243,8 @@ std::int64_t peak_memory_kib() {
 }
 
 TEST(Attention, NeedsNoMemoryForScores) {
-  const std::int64_t num_tokens = 16384;  // a score matrix would be 1 GiB
-  const AttentionCase test = one_segment(shape_of(1, 1, 16), num_tokens, num_tokens);
+  const std::int64_t num_tokens = 16384;  // a score matrix would be 1 GiB, of the window alone 128 MiB
+  const AttentionCase test = with_window(one_segment(shape_of(1, 1, 16), num_tokens, num_tokens), 2048);
   const std::int64_t before_kib = peak_memory_kib();
   run_attention(test, 2);
   EXPECT_LT(peak_memory_kib() - before_kib, 64 * 1024);

@@ -54,13 +54,24 @@ namespace sluice::cpu {
 namespace HWY_NAMESPACE {  // NOLINT
 namespace {
 
-HWY_INLINE float dot(const float* a, const float* b, std::size_t count) {
+// One key's products with kRows rows of q, to scores kPartKeys apart.
+template <std::size_t kRows>
+HWY_INLINE void products_of_key(const float* q, const float* k, std::size_t padded, float* scores) {
   const F32Tag d;
-  F32 sum = hn::Zero(d);
-  for (std::size_t at = 0; at < count; at += hn::Lanes(d)) {
-    sum = hn::MulAdd(hn::Load(d, a + at), hn::Load(d, b + at), sum);
+  F32 sums[kRows];
+  HWY_UNROLL(4)
+  for (std::size_t row = 0; row < kRows; ++row) sums[row] = hn::Zero(d);
+  for (std::size_t at = 0; at < padded; at += hn::Lanes(d)) {
+    const F32 k_lanes = hn::Load(d, k + at);
+    HWY_UNROLL(4)
+    for (std::size_t row = 0; row < kRows; ++row) {
+      sums[row] = hn::MulAdd(hn::Load(d, q + row * padded + at), k_lanes, sums[row]);
+    }
   }
-  return hn::GetLane(hn::SumOfLanes(d, sum));
+  HWY_UNROLL(4)
+  for (std::size_t row = 0; row < kRows; ++row) {
+    scores[row * kPartKeys] = hn::GetLane(hn::SumOfLanes(d, sums[row]));
+  }
 }
 
 // Products of one row become weights relative to their maximum. `seen` are the keys the row sees, counted from the
@@ -105,10 +116,13 @@ void attention_few_rows_part(const AttentionForward& args, const PartOfKeys& par
     read_keys(args.k, group, {.begin = first_key, .end = first_key + count}, head_dim, scratch.keys, padded);
     for (std::int64_t key = 0; key < count; ++key) {
       const float* const k = scratch.keys + static_cast<std::size_t>(key) * padded;
-      for (std::int64_t row = 0; row < num_rows; ++row) {
-        scratch.scores[row * kPartKeys + first + key] =
-            dot(scratch.rows + static_cast<std::size_t>(row) * padded, k, padded);
+      const float* q = scratch.rows;
+      float* scores = scratch.scores + first + key;
+      std::int64_t row = 0;
+      for (; row + 4 <= num_rows; row += 4, q += 4 * padded, scores += 4 * kPartKeys) {
+        products_of_key<4>(q, k, padded, scores);
       }
+      for (; row < num_rows; ++row, q += padded, scores += kPartKeys) products_of_key<1>(q, k, padded, scores);
     }
   }
   const ScoreMap map(args.shape);

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "hwy/cache_control.h"
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 #include "ops/cpu/attention_blocks.h"
@@ -24,6 +25,9 @@ namespace HWY_NAMESPACE {  // NOLINT
 using I32Tag = hn::RebindToSigned<F32Tag>;
 
 // ---- Blocks of floats ----
+
+constexpr std::int64_t kKeysAhead = 16;
+constexpr std::size_t kCacheLineBytes = 64;
 
 template <typename T>
 HWY_INLINE void floats_from(const T* from, float* to, std::size_t count, std::size_t padded) {
@@ -44,28 +48,30 @@ HWY_INLINE void floats_to(const float* from, T* to, std::size_t count) {
   if (at < count) store_part(d, hn::LoadU(d, from + at), to + at, count - at);
 }
 
-template <typename T>
-HWY_INLINE T* head_at(const HeadColumns& in, std::int64_t token, std::int64_t head, std::size_t head_dim) {
+HWY_INLINE std::byte* head_at(const HeadColumns& in, std::int64_t token, std::int64_t head, std::size_t head_dim) {
   const std::int64_t col = in.first_col + head * static_cast<std::int64_t>(head_dim);
-  return reinterpret_cast<T*>(in.rows.bytes().data()) + token * in.rows.shape()[1] + col;
+  const std::int64_t element_bytes = in.rows.dtype() == DType::kF32 ? sizeof(float) : sizeof(BF16);
+  return in.rows.bytes().data() + (token * in.rows.shape()[1] + col) * element_bytes;
 }
 
 // One token's head, zero from head_dim to padded.
 HWY_INLINE void read_head(const HeadColumns& in, std::int64_t token, std::int64_t head, std::size_t head_dim, float* to,
                           std::size_t padded) {
+  const std::byte* const from = head_at(in, token, head, head_dim);
   if (in.rows.dtype() == DType::kF32) {
-    floats_from(head_at<const float>(in, token, head, head_dim), to, head_dim, padded);
+    floats_from(reinterpret_cast<const float*>(from), to, head_dim, padded);
   } else {
-    floats_from(head_at<const BF16>(in, token, head, head_dim), to, head_dim, padded);
+    floats_from(reinterpret_cast<const BF16*>(from), to, head_dim, padded);
   }
 }
 
 HWY_INLINE void write_head(const HeadColumns& in, std::int64_t token, std::int64_t head, std::size_t head_dim,
                            const float* from) {
+  std::byte* const to = head_at(in, token, head, head_dim);
   if (in.rows.dtype() == DType::kF32) {
-    floats_to(from, head_at<float>(in, token, head, head_dim), head_dim);
+    floats_to(from, reinterpret_cast<float*>(to), head_dim);
   } else {
-    floats_to(from, head_at<BF16>(in, token, head, head_dim), head_dim);
+    floats_to(from, reinterpret_cast<BF16*>(to), head_dim);
   }
 }
 
@@ -80,7 +86,12 @@ HWY_INLINE void read_rows(const HeadColumns& in, const RowGroup& group, IndexRan
 // to (keys, padded)
 HWY_INLINE void read_keys(const HeadColumns& in, const RowGroup& group, IndexRange keys, std::size_t head_dim,
                           float* to, std::size_t padded) {
+  const std::size_t element_bytes = in.rows.dtype() == DType::kF32 ? sizeof(float) : sizeof(BF16);
   for (std::int64_t key = keys.begin; key < keys.end; ++key, to += padded) {
+    // A head is a few cache lines in a long row, too short a run for the hardware to see where the next will be.
+    const std::int64_t later = std::min(key + kKeysAhead, group.segment.k_count - 1);
+    const auto* const ahead = head_at(in, group.segment.k_first + later, group.kv_head, head_dim);
+    for (std::size_t at = 0; at < head_dim * element_bytes; at += kCacheLineBytes) hwy::Prefetch(ahead + at);
     read_head(in, group.segment.k_first + key, group.kv_head, head_dim, to, padded);
   }
 }
