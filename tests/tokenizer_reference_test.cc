@@ -134,12 +134,18 @@ class TokenizerReference : public testing::TestWithParam<const char*> {
     tokenizer_ = parse_tokenizer(read_file(path), path);
   }
 
+  // Ids by their hash, and whether decoding gives the line back, which it need not.
+  void check_every_line() const;
+  void check_tokens_and_ranges() const;
+  void check_special_tokens() const;
+  void check_stream() const;
+
   Expected expected_;
   std::vector<std::string> lines_;
   std::unique_ptr<const Tokenizer> tokenizer_;
 };
 
-TEST_P(TokenizerReference, EveryLineHasTheSameIdsAndComesBackOrNotAsItDoesThere) {
+void TokenizerReference::check_every_line() const {
   std::size_t num_wrong = 0;
   std::size_t num_other_way = 0;
   for (std::size_t i = 0; i < expected_.hashes.size(); ++i) {
@@ -159,7 +165,7 @@ TEST_P(TokenizerReference, EveryLineHasTheSameIdsAndComesBackOrNotAsItDoesThere)
   EXPECT_EQ(num_other_way, 0U) << "of " << expected_.hashes.size();
 }
 
-TEST_P(TokenizerReference, LinesInFullAgreeTokenForTokenAndRangeForRange) {
+void TokenizerReference::check_tokens_and_ranges() const {
   ASSERT_GT(expected_.full.size(), 50U);
   const std::string name = GetParam();
   // Elsewhere ranges of normalized text are made in another way on purpose: wider, so that nothing is left out.
@@ -176,7 +182,7 @@ TEST_P(TokenizerReference, LinesInFullAgreeTokenForTokenAndRangeForRange) {
   }
 }
 
-TEST_P(TokenizerReference, SpecialTokensAreAddedAndSkippedAlike) {
+void TokenizerReference::check_special_tokens() const {
   ASSERT_GT(expected_.special.size(), 20U);
   for (const SpecialLine& line : expected_.special) {
     const std::vector<TokenId> ids = tokenizer_->encode(lines_[line.line_idx], AddSpecial::kYes);
@@ -185,13 +191,21 @@ TEST_P(TokenizerReference, SpecialTokensAreAddedAndSkippedAlike) {
   }
 }
 
-TEST_P(TokenizerReference, AStreamGivesTheTextOfTheWholePieceByPiece) {
+void TokenizerReference::check_stream() const {
   for (const SpecialLine& line : expected_.special) {
     TokenStream stream(*tokenizer_, SkipSpecial::kYes);
     std::string text;
     for (const TokenId id : line.ids) text += stream.push(id);
     EXPECT_EQ(text + stream.finish(), line.decoded);
   }
+}
+
+// One test, since loading a vocabulary takes longer than all of this.
+TEST_P(TokenizerReference, IdsRangesSpecialTokensAndDecodedTextAgreeOnEveryLine) {
+  check_every_line();
+  check_tokens_and_ranges();
+  check_special_tokens();
+  check_stream();
 }
 
 INSTANTIATE_TEST_SUITE_P(Vocabularies, TokenizerReference,

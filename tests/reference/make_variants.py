@@ -12,14 +12,27 @@ import struct
 import sys
 
 
-def added(token_id, content, **flags):
-    token = {"id": token_id, "content": content, "single_word": False, "lstrip": False, "rstrip": False,
+def added(content, **flags):
+    token = {"content": content, "single_word": False, "lstrip": False, "rstrip": False,
              "normalized": False, "special": False}
     token.update(flags)
     return token
 
 
+def number(tokens, vocab):
+    """Ids as they are given on loading: the vocabulary's, else on from its end."""
+    next_id = len(vocab)
+    for token in tokens:
+        token["id"] = vocab.get(token["content"], next_id)
+        next_id += token["id"] == next_id
+    return tokens
+
+
 def document(model, added_tokens, **parts):
+    vocab = model["vocab"]
+    if isinstance(vocab, list):
+        vocab = {token: idx for idx, (token, _) in enumerate(vocab)}
+    added_tokens = number(added_tokens, vocab)
     whole = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added_tokens, "normalizer": None,
              "pre_tokenizer": None, "post_processor": None, "decoder": None, "model": model}
     whole.update(parts)
@@ -82,9 +95,9 @@ def unigram(llama2):
     vocab = [[token, -(rank % 4096) / 256 - len(token) / 8] for rank, token in enumerate(by_id(llama2["model"]["vocab"]))]
     return document(
         {"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": True},
-        [added(0, "<unk>", special=True), added(1, "<s>", special=True), added(2, "</s>", special=True),
-         added(32000, "<mask>", lstrip=True, special=True), added(32001, "River", normalized=True),
-         added(32002, "ACHT", normalized=True, single_word=True)],
+        [added("<unk>", special=True), added("<s>", special=True), added("</s>", special=True),
+         added("<mask>", lstrip=True, special=True), added("River", normalized=True),
+         added("ACHT", normalized=True, single_word=True)],
         normalizer={"type": "Sequence", "normalizers": [
             {"type": "Precompiled", "precompiled_charsmap": charsmap(
                 [("\u00a0", " "), ("\ufb01", "fi"), ("e\u0301", "\u00e9"), ("\u3000", " "), ("\uff01", "!"),
@@ -109,7 +122,7 @@ def wordpiece(llama2):
     return document(
         {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
          "vocab": words},
-        [added(0, "[UNK]", special=True), added(1, "[CLS]", special=True), added(2, "[SEP]", special=True)],
+        [added("[UNK]", special=True), added("[CLS]", special=True), added("[SEP]", special=True)],
         normalizer={"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None,
                     "lowercase": True},
         pre_tokenizer={"type": "BertPreTokenizer"},
@@ -125,10 +138,10 @@ def byte_level(gpt2):
     rest = r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     return document(
         model,
-        [added(50256, "<|endoftext|>", special=True), added(50257, "<mask>", lstrip=True, special=True),
-         added(50258, "[INST]", rstrip=True), added(50259, "gate", single_word=True),
-         added(50260, "</s>", lstrip=True, rstrip=True), added(50261, "<|im_end|>", normalized=True),
-         added(50262, "<|im_end|>>"), added(50263, "É", normalized=True)],
+        [added("<|endoftext|>", special=True), added("<mask>", lstrip=True, special=True),
+         added("[INST]", rstrip=True), added("gate", single_word=True),
+         added("</s>", lstrip=True, rstrip=True), added("<|im_end|>", normalized=True),
+         added("<|im_end|>>"), added("É", normalized=True)],
         normalizer={"type": "Sequence", "normalizers": [{"type": "NFKC"}]},
         pre_tokenizer={"type": "Sequence", "pretokenizers": [
             {"type": "Split", "pattern": {"Regex": "|".join([lower, upper, rest])}, "behavior": "Removed", "invert": True},
@@ -144,7 +157,7 @@ def metaspace(llama2):
     model = dict(llama2["model"], fuse_unk=False, byte_fallback=False, ignore_merges=False)
     return document(
         model,
-        llama2["added_tokens"] + [added(32000, "[INST]", normalized=True), added(32001, "  ", normalized=True)],
+        llama2["added_tokens"] + [added("[INST]", normalized=True), added("  ", normalized=True)],
         normalizer={"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}, {"type": "Nmt"}]},
         pre_tokenizer={"type": "Sequence", "pretokenizers": [
             {"type": "Punctuation", "behavior": "Contiguous"},
@@ -162,7 +175,7 @@ def possessive(qwen):
                r"\s*[\r\n]|\s+(?!\S)|\s")
     return document(
         dict(qwen["model"], ignore_merges=True),
-        qwen["added_tokens"] + [added(151665, "café", normalized=True), added(151666, "the", single_word=True, normalized=True)],
+        qwen["added_tokens"] + [added("café", normalized=True), added("the", single_word=True, normalized=True)],
         normalizer={"type": "NFC"},
         pre_tokenizer={"type": "Sequence", "pretokenizers": [
             {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False},
