@@ -152,7 +152,8 @@ void TokenizerReference::check_every_line() const {
     const std::string& line = lines_[i * expected_.stride];
     const std::vector<TokenId> ids = tokenizer_->encode(line, AddSpecial::kNo);
     if (fnv1a(ids) != expected_.hashes[i] && ++num_wrong <= 5) {
-      ADD_FAILURE() << "line " << i * expected_.stride << ": " << nlohmann::json(line) << " becomes " << nlohmann::json(ids);
+      ADD_FAILURE() << "line " << i * expected_.stride << ": " << nlohmann::json(line) << " becomes "
+                    << nlohmann::json(ids);
     }
     const bool comes_back = tokenizer_->decode(ids, SkipSpecial::kNo) == line;
     const bool should = ((static_cast<unsigned char>(expected_.round_trip_bits[i / 8]) >> (i % 8)) & 1) != 0;
@@ -176,7 +177,8 @@ void TokenizerReference::check_tokens_and_ranges() const {
     ASSERT_EQ(encoding.ids, line.ids) << nlohmann::json(text);
     for (std::size_t i = 0; compare_ranges && i < line.ids.size(); ++i) {
       const ByteRange range = encoding.ranges[i];
-      if (range.begin == range.end) continue;  // a blank that is not in the text; there it counts as the first character
+      if (range.begin == range.end)
+        continue;  // a blank that is not in the text; there it counts as the first character
       ASSERT_EQ(code_point_range(text, range), line.ranges[i]) << nlohmann::json(text) << " token " << i;
     }
   }

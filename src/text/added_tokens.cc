@@ -96,7 +96,8 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalize& normal
 }
 
 std::vector<AddedToken> AddedTokens::parse(const JsonView& view, const Vocabulary& vocabulary) {
-  if (view.size() > kMaxAddedTokens) view.fail(fmt::format("has {} tokens; at most {} are taken", view.size(), kMaxAddedTokens));
+  if (view.size() > kMaxAddedTokens)
+    view.fail(fmt::format("has {} tokens; at most {} are taken", view.size(), kMaxAddedTokens));
   std::vector<AddedToken> tokens;
   std::unordered_map<std::string, std::size_t> known;
   // Tokens that the vocabulary lacks are numbered on from its end.
@@ -110,7 +111,8 @@ std::vector<AddedToken> AddedTokens::parse(const JsonView& view, const Vocabular
                      .normalized = entry.boolean_or("normalized", true),
                      .special = entry.boolean_or("special", false)};
     if (token.content.empty()) continue;
-    if (token.content.size() > kMaxContentBytes) entry.fail(fmt::format("is a token of more than {} bytes", kMaxContentBytes));
+    if (token.content.size() > kMaxContentBytes)
+      entry.fail(fmt::format("is a token of more than {} bytes", kMaxContentBytes));
     const auto seen = known.find(token.content);
     const auto in_model = vocabulary.id_of(token.content);
     std::size_t id = next_id;

@@ -21,7 +21,8 @@ std::string empty_or(const JsonView& view, std::string_view key) { return view.s
 
 std::size_t num_merges(const JsonView& view) {
   const std::size_t count = view.at("merges").size();
-  if (count > kMaxMerges) view.at("merges").fail(fmt::format("has {} entries; at most {} are taken", count, kMaxMerges));
+  if (count > kMaxMerges)
+    view.at("merges").fail(fmt::format("has {} entries; at most {} are taken", count, kMaxMerges));
   return count;
 }
 
@@ -106,7 +107,8 @@ void BpeModel::add_merge(const JsonView& merges, std::string_view left, std::str
   if (left.empty() || right.empty() || is_stand_in(left_id, left) || is_stand_in(right_id, right)) {
     seams_known_ = false;
   } else {
-    seams_.insert(code_point_before(left, left.size()), decode_utf8(right, 0).value, 1, PairTable<char>::IfThere::kKeep);
+    seams_.insert(code_point_before(left, left.size()), decode_utf8(right, 0).value, 1,
+                  PairTable<char>::IfThere::kKeep);
   }
 }
 
@@ -202,7 +204,8 @@ std::vector<BpeModel::Symbol> BpeModel::spell(std::string_view word) const {
 }
 
 // Bytes [begin, end) of a word with the marks that some vocabularies put on the insides and ends of words.
-std::string_view BpeModel::spelling(std::string_view word, std::size_t begin, std::size_t end, std::string& buffer) const {
+std::string_view BpeModel::spelling(std::string_view word, std::size_t begin, std::size_t end,
+                                    std::string& buffer) const {
   const bool continues = begin > 0 && !continuing_prefix_.empty();
   const bool ends = end == word.size() && !end_suffix_.empty();
   if (!continues && !ends) return word.substr(begin, end - begin);

@@ -5,13 +5,13 @@
 //
 // A unit at `place` has, from bit 0: 8 bits label, 1 bit "has a leaf", 1 bit scale, 22 bits offset; its children stand
 // at place ^ offset ^ label, and the child with label 0 is the leaf, whose low 31 bits are an offset into the texts.
+#include <utf8proc.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <utf8proc.h>
 
 #include "text/normalizer.h"
 #include "text/utf8.h"
@@ -23,7 +23,8 @@ std::optional<std::string> decode_base64(std::string_view text) {
   static constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::array<int, 256> value_of{};
   value_of.fill(-1);
-  for (std::size_t i = 0; i < kAlphabet.size(); ++i) value_of[static_cast<unsigned char>(kAlphabet[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < kAlphabet.size(); ++i)
+    value_of[static_cast<unsigned char>(kAlphabet[i])] = static_cast<int>(i);
   while (!text.empty() && text.back() == '=') text.remove_suffix(1);
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3 + 2);
@@ -44,7 +45,8 @@ std::optional<std::string> decode_base64(std::string_view text) {
 
 std::uint32_t read_u32(std::string_view bytes, std::size_t at) {
   std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i) value |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+  for (std::size_t i = 0; i < 4; ++i)
+    value |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
   return value;
 }
 
@@ -69,7 +71,8 @@ class CharsmapNormalizer final : public Normalizer {
     const std::string& old = text.text();
     for (std::size_t begin = 0; begin < old.size();) {
       const std::size_t end = cluster_end(old, begin);
-      const auto whole = end - begin < kMaxClusterBytes ? find(std::string_view(old).substr(begin, end - begin)) : std::nullopt;
+      const auto whole =
+          end - begin < kMaxClusterBytes ? find(std::string_view(old).substr(begin, end - begin)) : std::nullopt;
       if (whole) {
         rewriter.replace(begin, end, *whole);
       } else {

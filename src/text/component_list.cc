@@ -13,7 +13,8 @@ constexpr std::size_t kMaxComponents = 64;
 
 void flatten(const JsonView& view, std::string_view list_key, std::size_t depth, std::vector<JsonView>& flat) {
   if (view.at("type").string() != "Sequence") {
-    if (flat.size() == kMaxComponents) view.fail(fmt::format("is one component too many; {} are taken", kMaxComponents));
+    if (flat.size() == kMaxComponents)
+      view.fail(fmt::format("is one component too many; {} are taken", kMaxComponents));
     flat.push_back(view);
     return;
   }

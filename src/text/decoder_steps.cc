@@ -162,18 +162,17 @@ class WordPieceStep final : public DecoderStep {
 
  private:
   static std::string cleaned(std::string text) {
-    static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kRepairs{
-        {{" .", "."},
-         {" ?", "?"},
-         {" !", "!"},
-         {" ,", ","},
-         {" ' ", "'"},
-         {" n't", "n't"},
-         {" 'm", "'m"},
-         {" do not", " don't"},
-         {" 's", "'s"},
-         {" 've", "'ve"},
-         {" 're", "'re"}}};
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kRepairs{{{" .", "."},
+                                                                                             {" ?", "?"},
+                                                                                             {" !", "!"},
+                                                                                             {" ,", ","},
+                                                                                             {" ' ", "'"},
+                                                                                             {" n't", "n't"},
+                                                                                             {" 'm", "'m"},
+                                                                                             {" do not", " don't"},
+                                                                                             {" 's", "'s"},
+                                                                                             {" 've", "'ve"},
+                                                                                             {" 're", "'re"}}};
     for (const auto& [what, with] : kRepairs) text = replace_all(std::move(text), what, with);
     return text;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes to text as they come: whole characters go through, what is not UTF-8 becomes U+FFFD (one for each maximal part
-// of a character, as Unicode recommends), and a character that may still be completed is held back. One thread at a time.
+// of a character, as Unicode recommends), and a character that may still be completed is held back. One thread at a
+// time.
 #pragma once
 
 #include <string>

@@ -106,7 +106,8 @@ class Translator {
       case 'p':
       case 'P':
       case 'x': {
-        const std::size_t close = ahead(std::string{'\\', kind, '{'}) ? pattern_.find('}', at_) : std::string_view::npos;
+        const std::size_t close =
+            ahead(std::string{'\\', kind, '{'}) ? pattern_.find('}', at_) : std::string_view::npos;
         return copy(close == std::string_view::npos ? 2 : close + 1 - at_);
       }
       default:

@@ -25,7 +25,8 @@ Ids template_ids(const JsonView& processor, const JsonView& piece, std::size_t i
   if (!token) piece.fail(fmt::format("names '{}', which is not among special_tokens", name));
   const JsonView list = token->at("ids");
   Ids ids;
-  for (std::size_t i = 0; i < list.size(); ++i) ids.push_back(static_cast<TokenId>(list.element(i).number_below(id_limit)));
+  for (std::size_t i = 0; i < list.size(); ++i)
+    ids.push_back(static_cast<TokenId>(list.element(i).number_below(id_limit)));
   return ids;
 }
 

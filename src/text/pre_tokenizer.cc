@@ -74,7 +74,8 @@ class CharacterSplit final : public PreTokenizer {
 using PreTokenizers = std::vector<std::unique_ptr<const PreTokenizer>>;
 
 void add_split(const JsonView& view, PreTokenizers& out) {
-  out.push_back(std::make_unique<Split>(TextPattern::parse(view.at("pattern")), parse_split_behavior(view.at("behavior")),
+  out.push_back(std::make_unique<Split>(TextPattern::parse(view.at("pattern")),
+                                        parse_split_behavior(view.at("behavior")),
                                         view.boolean_or("invert", false) ? Finds::kGaps : Finds::kMatches));
 }
 
@@ -108,8 +109,8 @@ void add_one(const JsonView& view, PreTokenizers& out) {
     return;
   }
   if (type == "CharDelimiterSplit") {
-    out.push_back(std::make_unique<Split>(TextPattern(view.at("delimiter").string()), SplitBehavior::kRemoved,
-                                          Finds::kMatches));
+    out.push_back(
+        std::make_unique<Split>(TextPattern(view.at("delimiter").string()), SplitBehavior::kRemoved, Finds::kMatches));
     return;
   }
   auto rewriting = parse_rewriting_pre_tokenizer(type, view);

@@ -28,7 +28,7 @@ std::vector<std::unique_ptr<const PreTokenizer>> parse_pre_tokenizers(const Json
 // Those that rewrite text, ByteLevel and Metaspace: a rewriting step and the cut that belongs to it. None where the
 // type is another one.
 std::vector<std::unique_ptr<const PreTokenizer>> parse_rewriting_pre_tokenizer(std::string_view type,
-                                                                                const JsonView& view);
+                                                                               const JsonView& view);
 
 // What a SentencePiece model gets: blanks as U+2581, and one in front of the whole input.
 std::unique_ptr<const PreTokenizer> make_sentence_prefix();

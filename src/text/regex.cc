@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/regex.h"
 
+#include <pcre2.h>
+
 #include <array>
 #include <cstdint>
 #include <utility>
 
 #include <fmt/format.h>
-#include <pcre2.h>
 
 #include "base/check.h"
 #include "base/error.h"

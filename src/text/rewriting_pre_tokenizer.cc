@@ -103,7 +103,7 @@ PrependScheme parse_scheme(const JsonView& view) {
 }  // namespace
 
 std::vector<std::unique_ptr<const PreTokenizer>> parse_rewriting_pre_tokenizer(std::string_view type,
-                                                                                const JsonView& view) {
+                                                                               const JsonView& view) {
   std::vector<std::unique_ptr<const PreTokenizer>> steps;
   if (type == "ByteLevel") {
     if (view.boolean_or("add_prefix_space", true)) steps.push_back(std::make_unique<PrefixSpace>());

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // tokenizer.model: SentencePiece's own library behind the parts of a tokenizer, the way Llama's tokenizer uses it: the
 // blank in front of a text is put there once, not by the library in front of every stretch between special tokens.
+#include <sentencepiece_processor.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
-#include <sentencepiece_processor.h>
 
 #include "base/error.h"
 #include "text/tokenizer_parts.h"
@@ -27,7 +28,8 @@ class SentencePieceModel final : public TokenModel {
     const auto status = processor_.LoadFromSerializedProto(proto);
     if (!status.ok()) throw FormatError(fmt::format("{} is not a SentencePiece model: {}", where, status.ToString()));
     if (processor_.GetPieceSize() > kMaxPieces) {
-      throw FormatError(fmt::format("{} has {} pieces; at most {} are taken", where, processor_.GetPieceSize(), kMaxPieces));
+      throw FormatError(
+          fmt::format("{} has {} pieces; at most {} are taken", where, processor_.GetPieceSize(), kMaxPieces));
     }
     std::vector<std::string> pieces;
     for (int id = 0; id < processor_.GetPieceSize(); ++id) pieces.push_back(processor_.IdToPiece(id));
@@ -48,7 +50,8 @@ class SentencePieceModel final : public TokenModel {
     for (const int id : ids) {
       const std::size_t token_bytes = bytes_at(piece, at, id);
       exact = exact && token_bytes > 0;
-      tokens.push_back({static_cast<TokenId>(id), static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at + token_bytes)});
+      tokens.push_back(
+          {static_cast<TokenId>(id), static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at + token_bytes)});
       at += token_bytes;
     }
     if (exact && at == piece.size()) return;

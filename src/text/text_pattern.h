@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tokenizer looks for in a text: {"String": "..."} or {"Regex": "..."}. Immutable, shared by threads; each search
-// has a PatternSearch of its own.
+// What a tokenizer looks for in a text: {"String": "..."} or {"Regex": "..."}. Immutable, shared by threads; each
+// search has a PatternSearch of its own.
 #pragma once
 
 #include <optional>

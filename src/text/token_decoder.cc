@@ -102,7 +102,8 @@ class ByteFallbackRun final : public DecoderRun {
     if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with(">")) return std::nullopt;
     unsigned value = 0;
     for (const char c : token.substr(3, 2)) {
-      const std::size_t digit = std::string_view("0123456789abcdef").find(static_cast<char>(c >= 'A' && c <= 'F' ? c + 32 : c));
+      const std::size_t digit =
+          std::string_view("0123456789abcdef").find(static_cast<char>(c >= 'A' && c <= 'F' ? c + 32 : c));
       if (digit == std::string_view::npos) return std::nullopt;
       value = value * 16 + static_cast<unsigned>(digit);
     }

@@ -16,16 +16,18 @@ void require_text(std::string_view text) {
   // Ranges are 32 bits, and rewriting can double a text more than once.
   static constexpr std::size_t kMaxTextBytes = std::numeric_limits<std::uint32_t>::max() / 16;
   if (text.size() > kMaxTextBytes) {
-    throw InvalidInput(fmt::format("a text of {} bytes is too long for one call of the tokenizer; cut it into parts of at "
-                                   "most {}",
-                                   text.size(), kMaxTextBytes));
+    throw InvalidInput(
+        fmt::format("a text of {} bytes is too long for one call of the tokenizer; cut it into parts of at "
+                    "most {}",
+                    text.size(), kMaxTextBytes));
   }
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = decode_utf8(text, at);
     if (!point.valid) {
-      throw InvalidInput(fmt::format("the text is not UTF-8: byte {} ({:#04x}) of {} does not belong to a character; "
-                                     "convert it first",
-                                     at, static_cast<unsigned char>(text[at]), text.size()));
+      throw InvalidInput(
+          fmt::format("the text is not UTF-8: byte {} ({:#04x}) of {} does not belong to a character; "
+                      "convert it first",
+                      at, static_cast<unsigned char>(text[at]), text.size()));
     }
     at += point.size_bytes;
   }

@@ -114,9 +114,10 @@ std::unique_ptr<const Tokenizer> load_tokenizer(const std::string& model_dir) {
     parts = make_sentence_piece_parts(read_file(model_path), model_path);
     frame = Frame::kFromConfig;
   } else {
-    throw InvalidInput(fmt::format("{} has neither tokenizer.json nor tokenizer.model; download the model's tokenizer files "
-                                   "into it",
-                                   model_dir));
+    throw InvalidInput(
+        fmt::format("{} has neither tokenizer.json nor tokenizer.model; download the model's tokenizer files "
+                    "into it",
+                    model_dir));
   }
   if (fs::exists(config_path)) {
     const nlohmann::json config = parse_document(read_file(config_path), config_path);

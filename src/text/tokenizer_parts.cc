@@ -45,7 +45,8 @@ std::unique_ptr<TokenizerParts> parse_tokenizer_parts(const JsonView& document) 
   if (const auto view = document.find("pre_tokenizer")) parts->pre_tokenizers = parse_pre_tokenizers(*view);
   if (const auto view = document.find("post_processor")) parts->frame = parse_post_processor(*view, parts->id_limit());
   if (const auto view = document.find("decoder")) parts->decoder = TokenDecoder(*view);
-  for (const auto& step : parts->pre_tokenizers) parts->needs_tracking = parts->needs_tracking || step->needs_tracking();
+  for (const auto& step : parts->pre_tokenizers)
+    parts->needs_tracking = parts->needs_tracking || step->needs_tracking();
   return parts;
 }
 

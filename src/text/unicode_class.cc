@@ -52,7 +52,8 @@ bool is_word_character(char32_t c) {
   if (c < 0x80) return is_between(c, 'a', 'z') || is_between(c, 'A', 'Z') || is_between(c, '0', '9') || c == '_';
   // Joiners, and letters in circles and squares, which are alphabetic symbols.
   if (c == 0x200C || c == 0x200D || is_between(c, 0x24B6, 0x24E9)) return true;
-  if (is_between(c, 0x1F130, 0x1F149) || is_between(c, 0x1F150, 0x1F169) || is_between(c, 0x1F170, 0x1F189)) return true;
+  if (is_between(c, 0x1F130, 0x1F149) || is_between(c, 0x1F150, 0x1F169) || is_between(c, 0x1F170, 0x1F189))
+    return true;
   const auto category = category_of(c);
   return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) || category == UTF8PROC_CATEGORY_PC;
 }

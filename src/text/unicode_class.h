@@ -13,7 +13,7 @@ bool is_numeric(char32_t c);
 bool is_punctuation(char32_t c);  // P, or ASCII punctuation of any category
 bool is_mark(char32_t c);         // Mn, Mc, Me
 bool is_nonspacing_mark(char32_t c);
-bool is_control(char32_t c);  // Cc, Cf, Co
+bool is_control(char32_t c);         // Cc, Cf, Co
 bool is_word_character(char32_t c);  // what \w is to Rust's regex
 bool is_cjk_ideograph(char32_t c);
 char32_t to_lower(char32_t c);  // one to one; U+0130 is the only code point for which Unicode has more than one

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normal forms, case, accents, and the mixtures of them that BERT and NMT models use.
+#include <utf8proc.h>
+
 #include <array>
 #include <string>
 #include <vector>
-
-#include <utf8proc.h>
 
 #include "base/check.h"
 #include "text/normalizer.h"
@@ -24,7 +24,8 @@ bool is_ascii(std::string_view text) {
 // A code point that no normal form joins with what stands before it: not a mark, not a Hangul vowel or final.
 bool starts_segment(char32_t c) {
   if (c < 0x300) return true;
-  return !is_mark(c) && !(c >= 0x1160 && c <= 0x11FF) && utf8proc_get_property(static_cast<int>(c))->combining_class == 0;
+  return !is_mark(c) && !(c >= 0x1160 && c <= 0x11FF) &&
+         utf8proc_get_property(static_cast<int>(c))->combining_class == 0;
 }
 
 class NormalForm final : public Normalizer {

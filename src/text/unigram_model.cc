@@ -84,7 +84,8 @@ UnigramModel::UnigramModel(const JsonView& view) : byte_fallback_(view.boolean_o
 
 void UnigramModel::build_trie() {
   std::size_t num_bytes = 0;
-  for (std::size_t id = 0; id < scores_.size(); ++id) num_bytes += vocabulary_.token_of(static_cast<TokenId>(id))->size();
+  for (std::size_t id = 0; id < scores_.size(); ++id)
+    num_bytes += vocabulary_.token_of(static_cast<TokenId>(id))->size();
   children_ = PairTable<std::uint32_t>(num_bytes);
   token_at_.assign(1, kNone);
   for (std::size_t id = 0; id < scores_.size(); ++id) {
