@@ -12,6 +12,7 @@
 #include "cli/env_verb.h"
 #include "cli/model_verb.h"
 #include "cli/store_verb.h"
+#include "cli/tokenize_verb.h"
 
 namespace sluice {
 
@@ -25,6 +26,7 @@ int run_command_line(int argc, char** argv) {
   add_model_verb(app);
   add_bench_verb(app);
   add_store_verb(app);
+  add_tokenize_verb(app);
   try {
     app.parse(argc, argv);
     return 0;

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the reference tests in tests/ cannot show: broken files, hostile patterns, folders, SentencePiece models.
+#include "text/tokenizer.h"
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+json small_document() {
+  return json::parse(R"({
+    "version": "1.0",
+    "added_tokens": [{"id": 0, "content": "<s>", "special": true, "normalized": false}],
+    "normalizer": {"type": "NFC"},
+    "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+      {"type": "Split", "pattern": {"Regex": "\\s?\\p{L}+|\\s+"}, "behavior": "Isolated", "invert": false},
+      {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]},
+    "decoder": {"type": "ByteLevel"},
+    "model": {"type": "BPE", "vocab": {"<s>": 0, "a": 1, "b": 2, "Ġ": 3, "ab": 4, "Ġab": 5, "Ã": 6, "©": 7},
+              "merges": ["a b", "Ġ ab"]}})");
+}
+
+std::string refusal(const std::function<void(json&)>& damage) {
+  json document = small_document();
+  damage(document);
+  try {
+    parse_tokenizer(document.dump(), "tokenizer.json");
+  } catch (const FormatError& error) {
+    return error.what();
+  }
+  return "it was taken";
+}
+
+TEST(Tokenizer, BrokenFilesAreRefusedByFileAndKey) {
+  EXPECT_THAT(refusal([](json& d) { d["model"]["merges"].push_back("a x"); }),
+              AllOf(HasSubstr("tokenizer.json"), HasSubstr("model.merges"), HasSubstr("'x'")));
+  EXPECT_THAT(refusal([](json& d) { d["model"]["merges"].push_back("b a"); }), HasSubstr("'ba'"));
+  EXPECT_THAT(refusal([](json& d) { d["model"]["merges"].push_back("a b b"); }), HasSubstr("model.merges[2]"));
+  EXPECT_THAT(refusal([](json& d) { d["model"]["merges"].push_back({"a"}); }), HasSubstr("pair"));
+  EXPECT_THAT(refusal([](json& d) { d["model"]["vocab"]["x"] = 4; }), HasSubstr("the id 4 twice"));
+  EXPECT_THAT(refusal([](json& d) { d["model"]["vocab"]["x"] = 4000000000U; }), HasSubstr("model.vocab.x"));
+  EXPECT_THAT(refusal([](json& d) { d["model"]["vocab"]["x"] = -1; }), HasSubstr("model.vocab.x"));
+  EXPECT_THAT(refusal([](json& d) { d["model"]["vocab"]["x"] = "1"; }), HasSubstr("model.vocab.x"));
+  EXPECT_THAT(refusal([](json& d) { d["model"]["type"] = "Magic"; }),
+              AllOf(HasSubstr("model.type"), HasSubstr("Magic")));
+  EXPECT_THAT(refusal([](json& d) { d.erase("model"); }), HasSubstr("'model'"));
+  EXPECT_THAT(refusal([](json& d) { d["normalizer"]["type"] = "Magic"; }), HasSubstr("normalizer.type"));
+  EXPECT_THAT(refusal([](json& d) { d["decoder"]["type"] = "CTC"; }),
+              AllOf(HasSubstr("decoder.type"), HasSubstr("CTC")));
+  EXPECT_THAT(refusal([](json& d) { d["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(a"; }),
+              AllOf(HasSubstr("pre_tokenizer.pretokenizers[0].pattern.Regex"), HasSubstr("regular expression")));
+  EXPECT_THAT(refusal([](json& d) { d["added_tokens"][0]["id"] = 7; }), HasSubstr("added_tokens[0].id"));
+  EXPECT_THAT(refusal([](json& d) {
+                d["post_processor"] = {{"type", "BertProcessing"}, {"cls", {"x", 8}}, {"sep", {"x", 0}}};
+              }),
+              HasSubstr("post_processor.cls[1]"));
+  EXPECT_THAT(refusal([](json& d) {
+                for (int i = 0; i < 100; ++i) {
+                  d["normalizer"] = json{{"type", "Sequence"}, {"normalizers", {d["normalizer"]}}};
+                }
+              }),
+              HasSubstr("nested"));
+  EXPECT_THAT(refusal([](json&) {}), HasSubstr("taken"));
+}
+
+TEST(Tokenizer, ACutFileIsRefusedWhereverItIsCut) {
+  const std::string whole = small_document().dump();
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_THROW(parse_tokenizer(whole.substr(0, size), "tokenizer.json"), FormatError) << size;
+  }
+}
+
+TEST(Tokenizer, APatternThatBacktracksWithoutEndIsGivenUp) {
+  json document = small_document();
+  document["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(?:a?){64}(?:a|aa)+$b";
+  const auto tokenizer = parse_tokenizer(document.dump(), "tokenizer.json");
+  EXPECT_THROW(tokenizer->encode(std::string(64, 'a'), AddSpecial::kNo), FormatError);
+}
+
+TEST(Tokenizer, RangesCoverDecomposedCharactersAndPartsOfCharacters) {
+  const auto tokenizer = parse_tokenizer(small_document().dump(), "tokenizer.json");
+  const Encoding encoding = tokenizer->encode_with_ranges("<s>ab ab\u0065\u0301", AddSpecial::kNo);
+  EXPECT_THAT(encoding.ids, ElementsAre(0, 4, 5, 6, 7));
+  EXPECT_THAT(encoding.ranges,
+              ElementsAre(ByteRange{0, 3}, ByteRange{3, 5}, ByteRange{5, 8}, ByteRange{8, 11}, ByteRange{8, 11}));
+}
+
+TEST(Tokenizer, AStreamHoldsBackACharacterUntilItIsWhole) {
+  const auto tokenizer = parse_tokenizer(small_document().dump(), "tokenizer.json");
+  TokenStream stream(*tokenizer, SkipSpecial::kYes);
+  EXPECT_EQ(stream.push(0), "");
+  EXPECT_EQ(stream.push(6), "");
+  EXPECT_EQ(stream.push(7), "é");
+  EXPECT_EQ(stream.push(6), "");
+  EXPECT_EQ(stream.push(1), "\uFFFDa");
+  EXPECT_EQ(stream.push(6), "");
+  EXPECT_EQ(stream.finish(), "\uFFFD");
+}
+
+TEST(Tokenizer, TextThatIsNotUtf8IsRefusedWithThePlace) {
+  const auto tokenizer = parse_tokenizer(small_document().dump(), "tokenizer.json");
+  try {
+    tokenizer->encode("ab\xFF", AddSpecial::kNo);
+    FAIL() << "it was taken";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), HasSubstr("byte 2"));
+  }
+}
+
+TEST(Tokenizer, ThreadsMayShareOne) {
+  const auto tokenizer = parse_tokenizer(small_document().dump(), "tokenizer.json");
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += std::string(1 + i % 50, 'a') + " ab";
+  const std::vector<TokenId> alone = tokenizer->encode(text, AddSpecial::kNo);
+  std::vector<std::vector<TokenId>> together(4);
+  std::vector<std::thread> threads;
+  for (auto& ids : together) threads.emplace_back([&] { ids = tokenizer->encode(text, AddSpecial::kNo); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& ids : together) EXPECT_EQ(ids, alone);
+}
+
+// Long pieces are cut where no merge can reach across; what comes out must be what merging the whole would give.
+TEST(Tokenizer, CuttingLongPiecesDoesNotChangeTheirTokens) {
+  json document = small_document();
+  document["pre_tokenizer"] = json{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  const auto cutting = parse_tokenizer(document.dump(), "tokenizer.json");
+  // A merge of a stand-in for unknown text makes the seams unknown, and nothing is cut.
+  document["model"]["unk_token"] = "<s>";
+  document["model"]["vocab"]["<s>a"] = 8;
+  document["model"]["merges"].push_back("<s> a");
+  const auto whole = parse_tokenizer(document.dump(), "tokenizer.json");
+  std::string text;
+  unsigned state = 1;
+  for (int i = 0; i < 400; ++i) {
+    state = state * 1103515245 + 12345;
+    text += "ab a"[(state >> 16) % 4];
+    EXPECT_EQ(cutting->encode(text, AddSpecial::kNo), whole->encode(text, AddSpecial::kNo)) << text;
+  }
+}
+
+class TokenizerFolder : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              (std::string("sluice_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+  }
+  std::unique_ptr<const Tokenizer> load() const { return load_tokenizer(folder_.string()); }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(TokenizerFolder, WithoutATokenizerSaysWhatIsMissing) {
+  EXPECT_THROW(load(), InvalidInput);
+  EXPECT_THROW(load_tokenizer((folder_ / "none").string()), InvalidInput);
+}
+
+TEST_F(TokenizerFolder, TheConfigNamesTokensAndLlamasFrameFollowsIt) {
+  write("tokenizer.json", small_document().dump());
+  write("tokenizer_config.json", R"({"bos_token": {"content": "<s>"}, "eos_token": "b", "pad_token": null,
+                                     "add_bos_token": true, "tokenizer_class": "PreTrainedTokenizerFast"})");
+  EXPECT_EQ(load()->bos_id(), 0U);
+  EXPECT_EQ(load()->eos_id(), 2U);
+  EXPECT_EQ(load()->pad_id(), std::nullopt);
+  EXPECT_THAT(load()->encode("ab", AddSpecial::kYes), ElementsAre(4));
+  write("tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "b", "add_bos_token": true,
+                                     "add_eos_token": true, "tokenizer_class": "LlamaTokenizerFast"})");
+  EXPECT_THAT(load()->encode("ab", AddSpecial::kYes), ElementsAre(0, 4, 2));
+}
+
+// A SentencePiece model by hand: a protocol buffer with pieces (field 1) and a trainer_spec (field 2).
+class ModelWriter {
+ public:
+  enum Type { kNormal = 1, kUnknown = 2, kControl = 3, kByte = 6 };
+
+  void add(const std::string& piece, float score, Type type) {
+    std::string body = field(1, piece) + '\x15';
+    body.append(reinterpret_cast<const char*>(&score), sizeof(score));
+    body += std::string("\x18") + static_cast<char>(type);
+    bytes_ += field(1, body);
+  }
+  std::string finish() {
+    bytes_ +=
+        field(2, std::string("\x18\x02") + "\xE8\x02\x01" + std::string("\xC0\x02\x00\xC8\x02\x01\xD0\x02\x02", 9));
+    return bytes_ + field(3, field(1, "identity") + std::string("\x18\x01\x20\x00\x28\x01", 6));
+  }
+
+ private:
+  static std::string field(int number, const std::string& body) {
+    std::string out(1, static_cast<char>(number << 3 | 2));
+    for (std::size_t size = body.size();; size >>= 7) {
+      out += static_cast<char>(size > 0x7F ? (size & 0x7F) | 0x80 : size);
+      if (size <= 0x7F) break;
+    }
+    return out + body;
+  }
+
+  std::string bytes_;
+};
+
+std::string sentence_piece_model() {
+  ModelWriter writer;
+  writer.add("<unk>", 0, ModelWriter::kUnknown);
+  writer.add("<s>", 0, ModelWriter::kControl);
+  writer.add("</s>", 0, ModelWriter::kControl);
+  for (int byte = 0; byte < 256; ++byte) {
+    static constexpr char kDigits[] = "0123456789ABCDEF";
+    writer.add(std::string("<0x") + kDigits[byte / 16] + kDigits[byte % 16] + ">", 0, ModelWriter::kByte);
+  }
+  float score = 0;
+  for (const char* piece : {"lo", "ck", "lock", "\u2581lock", "\u2581", "l", "o", "c", "k"}) {
+    writer.add(piece, score -= 1, ModelWriter::kNormal);
+  }
+  return writer.finish();
+}
+
+TEST_F(TokenizerFolder, ASentencePieceModelGetsItsBlankOnceAndItsBytesBack) {
+  write("tokenizer.model", sentence_piece_model());
+  const auto tokenizer = load();
+  EXPECT_EQ(tokenizer->vocab_size(), 268U);
+  EXPECT_EQ(tokenizer->bos_id(), 1U);
+  const auto id = [&](const char* token) { return tokenizer->id_of(token).value(); };
+  const std::string text = "lock lock</s>lock\u00FC";
+  const Encoding encoding = tokenizer->encode_with_ranges(text, AddSpecial::kYes);
+  EXPECT_THAT(encoding.ids,
+              ElementsAre(1, id("\u2581lock"), id("\u2581lock"), 2, id("lock"), id("<0xC3>"), id("<0xBC>")));
+  EXPECT_THAT(encoding.ranges, ElementsAre(ByteRange{0, 0}, ByteRange{0, 4}, ByteRange{4, 9}, ByteRange{9, 13},
+                                           ByteRange{13, 17}, ByteRange{17, 18}, ByteRange{18, 19}));
+  EXPECT_EQ(tokenizer->decode(encoding.ids, SkipSpecial::kYes), "lock locklock\u00FC");
+  write("tokenizer_config.json", R"({"add_bos_token": false, "add_eos_token": true})");
+  EXPECT_THAT(load()->encode("lock", AddSpecial::kYes), ElementsAre(id("\u2581lock"), 2));
+}
+
+TEST_F(TokenizerFolder, ADamagedSentencePieceModelIsRefused) {
+  const std::string whole = sentence_piece_model();
+  for (const std::string& bytes : {std::string("no model"), whole.substr(0, whole.size() / 2 + 3), std::string()}) {
+    write("tokenizer.model", bytes);
+    EXPECT_THROW(load(), FormatError);
+  }
+}
+
+}  // namespace
+}  // namespace sluice

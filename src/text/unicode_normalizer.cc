@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normal forms, case, accents, and the mixtures of them that BERT and NMT models use.
+#include <utf8proc.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "text/normalizer.h"
+#include "text/unicode_class.h"
+#include "text/utf8.h"
+
+namespace sluice {
+namespace {
+
+bool is_ascii(std::string_view text) {
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) >= 0x80) return false;
+  }
+  return true;
+}
+
+// A code point that no normal form joins with what stands before it: not a mark, not a Hangul vowel or final.
+bool starts_segment(char32_t c) {
+  if (c < 0x300) return true;
+  return !is_mark(c) && !(c >= 0x1160 && c <= 0x11FF) &&
+         utf8proc_get_property(static_cast<int>(c))->combining_class == 0;
+}
+
+class NormalForm final : public Normalizer {
+ public:
+  explicit NormalForm(int options) : options_(static_cast<utf8proc_option_t>(options | UTF8PROC_STABLE)) {}
+
+  // Segment by segment, so that each byte's origin stays as narrow as it can be.
+  AlignedText apply(AlignedText text) const override {
+    const std::string& old = text.text();
+    if (is_ascii(old)) return text;
+    TextRewriter rewriter(text);
+    std::vector<utf8proc_int32_t> points(64);
+    std::string fresh;
+    for (std::size_t begin = 0; begin < old.size();) {
+      CodePoint point = decode_utf8(old, begin);
+      const bool plain = point.value < 0xA0;
+      std::size_t end = begin + point.size_bytes;
+      std::size_t num_points = 1;
+      while (end < old.size()) {
+        point = decode_utf8(old, end);
+        if (starts_segment(point.value)) break;
+        end += point.size_bytes;
+        ++num_points;
+      }
+      if (plain && num_points == 1) {
+        rewriter.keep(begin, end);
+      } else {
+        rewrite_segment(std::string_view(old).substr(begin, end - begin), points, fresh);
+        if (old.compare(begin, end - begin, fresh) == 0) {
+          rewriter.keep(begin, end);
+        } else {
+          rewriter.replace(begin, end, fresh);
+        }
+      }
+      begin = end;
+    }
+    return rewriter.finish();
+  }
+
+ private:
+  void rewrite_segment(std::string_view segment, std::vector<utf8proc_int32_t>& points, std::string& fresh) const {
+    const auto decompose = [&] {
+      return utf8proc_decompose(reinterpret_cast<const utf8proc_uint8_t*>(segment.data()),
+                                static_cast<utf8proc_ssize_t>(segment.size()), points.data(),
+                                static_cast<utf8proc_ssize_t>(points.size()), options_);
+    };
+    utf8proc_ssize_t num_points = decompose();
+    if (num_points > static_cast<utf8proc_ssize_t>(points.size())) {
+      points.resize(static_cast<std::size_t>(num_points));
+      num_points = decompose();
+    }
+    CHECK(num_points >= 0, "text in a tokenizer is UTF-8");
+    num_points = utf8proc_normalize_utf32(points.data(), num_points, options_);
+    CHECK(num_points >= 0, "normal forms exist for all code points");
+    fresh.clear();
+    for (utf8proc_ssize_t i = 0; i < num_points; ++i) append_utf8(fresh, static_cast<char32_t>(points[i]));
+  }
+
+  utf8proc_option_t options_;
+};
+
+// One code point at a time: what `rewrite` appends takes its place.
+template <typename Rewrite>
+AlignedText rewrite_points(const AlignedText& text, Rewrite rewrite) {
+  TextRewriter rewriter(text);
+  std::string fresh;
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint point = decode_utf8(text.text(), at);
+    fresh.clear();
+    rewrite(point.value, fresh);
+    rewriter.replace(at, at + point.size_bytes, fresh);
+    at += point.size_bytes;
+  }
+  return rewriter.finish();
+}
+
+void append_lower(char32_t c, std::string& out) {
+  if (c == 0x130) {
+    out += "i\xCC\x87";
+  } else {
+    append_utf8(out, to_lower(c));
+  }
+}
+
+class Lowercase final : public Normalizer {
+ public:
+  AlignedText apply(AlignedText text) const override { return rewrite_points(text, append_lower); }
+};
+
+class StripAccents final : public Normalizer {
+ public:
+  AlignedText apply(AlignedText text) const override {
+    return rewrite_points(text, [](char32_t c, std::string& out) {
+      if (!is_mark(c)) append_utf8(out, c);
+    });
+  }
+};
+
+class Nmt final : public Normalizer {
+ public:
+  AlignedText apply(AlignedText text) const override {
+    return rewrite_points(text, [](char32_t c, std::string& out) {
+      if (is_dropped(c)) return;
+      append_utf8(out, is_blank(c) ? U' ' : c);
+    });
+  }
+
+ private:
+  static bool is_dropped(char32_t c) {
+    return (c >= 0x01 && c <= 0x08) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
+  }
+  static bool is_blank(char32_t c) {
+    return c == 0x09 || c == 0x0A || c == 0x0C || c == 0x0D || c == 0x1680 || (c >= 0x200B && c <= 0x200F) ||
+           c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
+  }
+};
+
+class BertNormalizer final : public Normalizer {
+ public:
+  explicit BertNormalizer(const JsonView& view)
+      : clean_text_(view.boolean_or("clean_text", true)),
+        handle_chinese_(view.boolean_or("handle_chinese_chars", true)),
+        lowercase_(view.boolean_or("lowercase", true)),
+        strip_accents_(view.boolean_or("strip_accents", lowercase_)),
+        decompose_(UTF8PROC_DECOMPOSE) {}
+
+  AlignedText apply(AlignedText text) const override {
+    if (clean_text_) text = rewrite_points(text, clean);
+    if (handle_chinese_) text = rewrite_points(text, space_out);
+    if (strip_accents_) {
+      text = rewrite_points(decompose_.apply(std::move(text)), [](char32_t c, std::string& out) {
+        if (!is_nonspacing_mark(c)) append_utf8(out, c);
+      });
+    }
+    if (lowercase_) text = rewrite_points(text, append_lower);
+    return text;
+  }
+
+ private:
+  static void clean(char32_t c, std::string& out) {
+    const bool blank = c == '\t' || c == '\n' || c == '\r';
+    if (c == 0 || c == 0xFFFD || (!blank && is_control(c))) return;
+    append_utf8(out, blank || is_space(c) ? U' ' : c);
+  }
+  static void space_out(char32_t c, std::string& out) {
+    if (is_cjk_ideograph(c)) out += ' ';
+    append_utf8(out, c);
+    if (is_cjk_ideograph(c)) out += ' ';
+  }
+
+  bool clean_text_;
+  bool handle_chinese_;
+  bool lowercase_;
+  bool strip_accents_;
+  NormalForm decompose_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Normalizer> parse_unicode_normalizer(std::string_view type, const JsonView& view) {
+  if (type == "NFC") return std::make_unique<NormalForm>(UTF8PROC_COMPOSE);
+  if (type == "NFD") return std::make_unique<NormalForm>(UTF8PROC_DECOMPOSE);
+  if (type == "NFKC") return std::make_unique<NormalForm>(UTF8PROC_COMPOSE | UTF8PROC_COMPAT);
+  if (type == "NFKD") return std::make_unique<NormalForm>(UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
+  if (type == "Lowercase") return std::make_unique<Lowercase>();
+  if (type == "StripAccents") return std::make_unique<StripAccents>();
+  if (type == "Nmt") return std::make_unique<Nmt>();
+  if (type == "BertNormalizer") return std::make_unique<BertNormalizer>(view);
+  return nullptr;
+}
+
+}  // namespace sluice
