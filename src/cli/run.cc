@@ -11,6 +11,7 @@
 #include "cli/bench_verb.h"
 #include "cli/env_verb.h"
 #include "cli/store_verb.h"
+#include "cli/template_verb.h"
 
 namespace sluice {
 
@@ -23,6 +24,7 @@ int run_command_line(int argc, char** argv) {
   add_env_verb(app);
   add_bench_verb(app);
   add_store_verb(app);
+  add_template_verb(app);
   try {
     app.parse(argc, argv);
     return 0;

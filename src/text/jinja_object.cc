@@ -12,9 +12,10 @@ namespace sluice {
 std::optional<JinjaValue> JinjaArguments::take(std::string_view name) {
   const auto found = std::find_if(named.begin(), named.end(), [&](const auto& item) { return item.first == name; });
   if (found == named.end()) return std::nullopt;
-  std::optional<JinjaValue> value(std::move(found->second));
+  // In a vector, because gcc 12 takes a variant that is moved out of here for uninitialised.
+  const JinjaValues taken{std::move(found->second)};
   named.erase(found);
-  return value;
+  return taken.front();
 }
 
 bool JinjaArguments::has(std::string_view name) const {
@@ -26,10 +27,13 @@ JinjaValue JinjaObject::call(JinjaInterpreter& /*interpreter*/, JinjaArguments /
 }
 
 std::optional<JinjaValue> JinjaGenerator::next() {
-  if (items_.empty()) return std::nullopt;
-  std::optional<JinjaValue> first(std::move(items_.front()));
-  items_.erase(items_.begin());
-  return first;
+  if (at_ == items_.size()) return std::nullopt;
+  return items_[at_++];
+}
+
+std::optional<JinjaValues> JinjaGenerator::consume() {
+  items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(std::exchange(at_, 0)));
+  return std::exchange(items_, {});
 }
 
 std::optional<JinjaValue> JinjaNamespace::attribute(std::string_view name) {

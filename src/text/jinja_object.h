@@ -44,12 +44,13 @@ class JinjaGenerator : public JinjaObject {
  public:
   explicit JinjaGenerator(JinjaValues items) : items_(std::move(items)) {}
   std::string_view type_name() const override { return "generator"; }
-  std::optional<JinjaValues> consume() override { return std::exchange(items_, {}); }
+  std::optional<JinjaValues> consume() override;
   // The next item alone; nothing at the end.
   std::optional<JinjaValue> next();
 
  private:
   JinjaValues items_;
+  std::size_t at_ = 0;
 };
 
 class JinjaNamespace : public JinjaObject {
