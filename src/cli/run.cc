@@ -13,6 +13,7 @@
 #include "cli/model_verb.h"
 #include "cli/store_verb.h"
 #include "cli/tokenize_verb.h"
+#include "cli/template_verb.h"
 
 namespace sluice {
 
@@ -27,6 +28,7 @@ int run_command_line(int argc, char** argv) {
   add_bench_verb(app);
   add_store_verb(app);
   add_tokenize_verb(app);
+  add_template_verb(app);
   try {
     app.parse(argc, argv);
     return 0;

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/assistant_spans.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "text/python_text.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// They share neither their first nor their last letter, so whatever a message says differs from one of them at once.
+constexpr std::string_view kStandIns[] = {"Vhxq0zk", "jWy8pQ4"};
+
+std::size_t common_prefix(std::string_view left, std::string_view right) {
+  return static_cast<std::size_t>(
+      std::mismatch(left.begin(), left.end(), right.begin(), right.end()).first - left.begin());
+}
+
+std::size_t common_suffix(std::string_view left, std::string_view right) {
+  return static_cast<std::size_t>(
+      std::mismatch(left.rbegin(), left.rend(), right.rbegin(), right.rend()).first - left.rbegin());
+}
+
+bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+// Every string but those that templates act upon.
+void replace_strings(Json& value, std::string_view key, std::string_view stand_in) {
+  if (key == "role" || key == "type" || key == "id" || key == "tool_call_id") return;
+  if (value.is_string()) {
+    value = stand_in;
+  } else if (value.is_array()) {
+    for (Json& item : value) replace_strings(item, key, stand_in);
+  } else if (value.is_object()) {
+    for (const auto& item : value.items()) replace_strings(item.value(), item.key(), stand_in);
+  }
+}
+
+class SpanFinder {
+ public:
+  SpanFinder(const Json& messages, const std::string& text, const ChatRenderer& render)
+      : messages_(messages), text_(text), render_(render) {}
+
+  std::vector<TextSpan> run() {
+    std::vector<TextSpan> spans;
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      if (messages_[i]["role"] != "assistant") continue;
+      const TextSpan span = find(i);
+      if (span.begin > span.end || (!spans.empty() && span.begin < spans.back().end)) cannot_tell(i);
+      if (span.end > span.begin) spans.push_back(span);
+    }
+    return spans;
+  }
+
+ private:
+  [[noreturn]] void cannot_tell(std::size_t idx) const {
+    throw FormatError(fmt::format("the chat template does not let the words of message {} be told from its own; mark "
+                                  "them with {{% generation %}} and {{% endgeneration %}} in the template",
+                                  idx));
+  }
+
+  // Nothing where the template refuses the conversation: a variation need not be one that makes sense to it.
+  std::optional<std::string> try_render(const Json& messages, GenerationPromptWish wish) const {
+    try {
+      return render_(messages, wish);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  Json first_messages(std::size_t count) const {
+    return Json(messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+
+  // The bytes of `whole` that change with message `idx` of `messages`; nothing where none do.
+  std::optional<TextSpan> dependent(const Json& messages, const std::string& whole, std::size_t idx) const {
+    TextSpan span{whole.size(), 0};
+    bool any = false;
+    for (const std::string_view stand_in : kStandIns) {
+      Json changed = messages;
+      replace_strings(changed[idx], "", stand_in);
+      const std::optional<std::string> other = try_render(changed, GenerationPromptWish::kNone);
+      if (!other || *other == whole) continue;
+      any = true;
+      const std::size_t before = common_prefix(whole, *other);
+      const std::size_t shorter = std::min(whole.size(), other->size());
+      const std::size_t after = std::min(common_suffix(whole, *other), shorter - before);
+      span.begin = std::min(span.begin, before);
+      span.end = std::max(span.end, whole.size() - after);
+    }
+    if (!any) return std::nullopt;
+    while (span.begin > 0 && span.begin < whole.size() && continues_character(whole[span.begin])) --span.begin;
+    while (span.end < whole.size() && continues_character(whole[span.end])) ++span.end;
+    return span;
+  }
+
+  TextSpan find(std::size_t idx) {
+    const std::optional<TextSpan> own = dependent(messages_, text_, idx);
+    const std::optional<std::size_t> begin = find_begin(idx, own);
+    if (!begin) cannot_tell(idx);
+    const std::optional<std::size_t> end = find_end(idx, own);
+    if (!end) cannot_tell(idx);
+    return {*begin, std::max(*begin, *end)};
+  }
+
+  std::optional<std::size_t> find_begin(std::size_t idx, const std::optional<TextSpan>& own) {
+    const Json before = first_messages(idx);
+    const std::optional<std::string> prompt = try_render(before, GenerationPromptWish::kAdd);
+    if (prompt && text_.starts_with(*prompt)) return prompt->size();
+    if (!own) return std::nullopt;
+    const std::string header = generation_prompt(before, prompt);
+    if (header.empty()) return own->begin;
+    // The header stands between the words of the message before and those of this one. Some templates prompt with more
+    // than they leave in old turns, so its longest beginning counts.
+    std::size_t from = 0;
+    if (idx > 0) {
+      const std::optional<TextSpan> previous = dependent(messages_, text_, idx - 1);
+      if (previous && previous->end <= own->begin) from = previous->end;
+    }
+    std::optional<std::size_t> best;
+    std::size_t best_size = 0;
+    for (std::size_t at = from; at < own->begin; ++at) {
+      const std::size_t size = common_prefix(std::string_view(text_).substr(at, own->begin - at), header);
+      if (size >= best_size && size > 0) {
+        best = at + size;
+        best_size = size;
+      }
+    }
+    const bool has_words = !strip(std::string_view(header).substr(0, best_size), std::nullopt, TextSides::kBoth).empty();
+    return best && has_words ? best : std::nullopt;
+  }
+
+  // What asking for the assistant's turn adds to the messages before it.
+  std::string generation_prompt(const Json& before, const std::optional<std::string>& prompted) const {
+    const auto difference = [](const std::optional<std::string>& with, const std::optional<std::string>& without) {
+      return with && without && with->starts_with(*without) ? std::optional<std::string>(with->substr(without->size()))
+                                                            : std::nullopt;
+    };
+    if (const auto header = difference(prompted, try_render(before, GenerationPromptWish::kNone))) return *header;
+    const auto header = difference(try_render(messages_, GenerationPromptWish::kAdd),
+                                   try_render(messages_, GenerationPromptWish::kNone));
+    return header.value_or("");
+  }
+
+  std::optional<std::size_t> find_end(std::size_t idx, const std::optional<TextSpan>& own) const {
+    const Json until = first_messages(idx + 1);
+    const std::optional<std::string> last = try_render(until, GenerationPromptWish::kNone);
+    if (own && last) {
+      const std::optional<TextSpan> own_last = dependent(until, *last, idx);
+      if (own_last) {
+        // The end of the turn as it is when nothing follows, less the blanks behind it.
+        const std::string_view tail =
+            strip(std::string_view(*last).substr(own_last->end), std::nullopt, TextSides::kRight);
+        return own->end + common_prefix(std::string_view(text_).substr(own->end), tail);
+      }
+    }
+    // A message that changes nothing it is made of: all it adds is the template's.
+    if (!last || !text_.starts_with(*last)) return own ? std::optional<std::size_t>(own->end) : std::nullopt;
+    return strip(*last, std::nullopt, TextSides::kRight).size();
+  }
+
+  const Json& messages_;
+  const std::string& text_;
+  const ChatRenderer& render_;
+};
+
+}  // namespace
+
+std::vector<TextSpan> find_assistant_spans(const nlohmann::ordered_json& messages, const std::string& text,
+                                           const ChatRenderer& render) {
+  return SpanFinder(messages, text, render).run();
+}
+
+}  // namespace sluice

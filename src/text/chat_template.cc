@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/chat_template.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "text/assistant_spans.h"
+
+namespace sluice {
+namespace {
+
+void check_messages(const nlohmann::ordered_json& messages) {
+  if (!messages.is_array()) throw InvalidInput("the messages must be a JSON array of objects with a role");
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (!messages[i].is_object() || !messages[i].contains("role")) {
+      throw InvalidInput(fmt::format("message {} must be a JSON object with a role and a content", i));
+    }
+  }
+}
+
+}  // namespace
+
+ChatTemplate::ChatTemplate(std::map<std::string, JinjaTemplate> templates, nlohmann::ordered_json variables)
+    : templates_(std::move(templates)), variables_(std::move(variables)) {}
+
+const JinjaTemplate& ChatTemplate::choose(const RenderOptions& options) const {
+  std::string name = options.template_name;
+  if (name.empty()) name = !options.tools.is_null() && templates_.contains("tool_use") ? "tool_use" : "default";
+  const auto found = templates_.find(name);
+  if (found != templates_.end()) return found->second;
+  std::string names;
+  for (const auto& item : templates_) names += (names.empty() ? "" : ", ") + item.first;
+  throw InvalidInput(fmt::format("the model has no chat template called {}; it has: {}", name, names));
+}
+
+JinjaOutput ChatTemplate::run(const nlohmann::ordered_json& messages, const RenderOptions& options) const {
+  nlohmann::ordered_json variables = variables_;
+  variables.update(options.variables);
+  variables["messages"] = messages;
+  variables["tools"] = options.tools;
+  variables["documents"] = options.documents;
+  variables["add_generation_prompt"] = options.generation_prompt == RenderOptions::GenerationPrompt::kAdd;
+  return choose(options).render(variables, options.unix_time_s, options.limits);
+}
+
+std::string ChatTemplate::render_text(const nlohmann::ordered_json& messages, const RenderOptions& options) const {
+  check_messages(messages);
+  return run(messages, options).text;
+}
+
+RenderedChat ChatTemplate::render(const nlohmann::ordered_json& messages, const RenderOptions& options) const {
+  check_messages(messages);
+  JinjaOutput output = run(messages, options);
+  if (choose(options).has_generation() && !output.lost_generation) {
+    return {std::move(output.text), std::move(output.generated)};
+  }
+  const auto render_variation = [&](const nlohmann::ordered_json& variation, GenerationPromptWish wish) {
+    RenderOptions changed = options;
+    changed.generation_prompt = wish == GenerationPromptWish::kAdd ? RenderOptions::GenerationPrompt::kAdd
+                                                                    : RenderOptions::GenerationPrompt::kNone;
+    return run(variation, changed).text;
+  };
+  std::vector<TextSpan> spans = find_assistant_spans(messages, output.text, render_variation);
+  return {std::move(output.text), std::move(spans)};
+}
+
+}  // namespace sluice

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model's chat template: conversations to the text the model was trained on, and which of it the assistant wrote.
+// Immutable once made; threads may share it. Knows nothing of tokens.
+//
+// A span of the assistant starts where the generation prompt ends and includes the token that ends the turn; blanks
+// behind that token, which the next turn's text begins with, are not part of it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "text/jinja_template.h"
+
+namespace sluice {
+
+struct RenderOptions {
+  enum class GenerationPrompt { kNone, kAdd };
+  GenerationPrompt generation_prompt = GenerationPrompt::kNone;
+  nlohmann::ordered_json tools;      // null, or an array
+  nlohmann::ordered_json documents;  // null, or an array
+  nlohmann::ordered_json variables = nlohmann::ordered_json::object();  // enable_thinking and the like
+  std::string template_name;  // of several; by default "tool_use" where there are tools, else "default"
+  std::int64_t unix_time_s = 0;  // the present, for templates that write the date
+  JinjaLimits limits;
+};
+
+struct RenderedChat {
+  std::string text;
+  std::vector<TextSpan> assistant;  // in order, apart from one another
+};
+
+class ChatTemplate {
+ public:
+  // By name; the one that is used without a wish is called "default". `variables` are the special tokens (bos_token...).
+  ChatTemplate(std::map<std::string, JinjaTemplate> templates, nlohmann::ordered_json variables);
+  // Finds chat_template.jinja (and additional_chat_templates/), chat_template.json or tokenizer_config.json, and takes
+  // the special tokens from the latter. Throws InvalidInput where there is no template.
+  static ChatTemplate load(const std::string& model_directory);
+
+  std::string render_text(const nlohmann::ordered_json& messages, const RenderOptions& options) const;
+  // The text and the assistant's spans: those of {% generation %} blocks, or found by rendering variations of the
+  // conversation. Throws FormatError where they cannot be told apart.
+  RenderedChat render(const nlohmann::ordered_json& messages, const RenderOptions& options) const;
+
+ private:
+  const JinjaTemplate& choose(const RenderOptions& options) const;
+  JinjaOutput run(const nlohmann::ordered_json& messages, const RenderOptions& options) const;
+
+  std::map<std::string, JinjaTemplate> templates_;
+  nlohmann::ordered_json variables_;
+};
+
+}  // namespace sluice

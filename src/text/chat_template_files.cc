@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a model's folder keeps its chat template.
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "text/chat_template.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Templates have some kilobytes; tokenizer_config.json lists added tokens, a megabyte in the longest.
+constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{64} << 20;
+
+std::optional<std::string> read_if_there(const std::filesystem::path& path) {
+  std::error_code failure;
+  if (!std::filesystem::is_regular_file(path, failure)) return std::nullopt;
+  const std::uintmax_t size_bytes = std::filesystem::file_size(path, failure);
+  if (!failure && size_bytes > kMaxFileBytes) {
+    throw FormatError(fmt::format("{} is {} bytes long, too long for what it should hold", path.string(), size_bytes));
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw IoError(errno, fmt::format("cannot read {}: {}", path.string(), errno_text(errno)));
+  return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+}
+
+std::optional<Json> read_json_if_there(const std::filesystem::path& path) {
+  const std::optional<std::string> text = read_if_there(path);
+  if (!text) return std::nullopt;
+  try {
+    Json json = Json::parse(*text);
+    if (!json.is_object()) throw FormatError(fmt::format("{} is no JSON object", path.string()));
+    return json;
+  } catch (const Json::parse_error& error) {
+    throw FormatError(fmt::format("{} is not JSON: it goes wrong at byte {}", path.string(), error.byte));
+  }
+}
+
+// A string, or a list of objects with a name and a template.
+void add_templates(std::map<std::string, JinjaTemplate>& templates, const Json& json, const std::string& where) {
+  if (json.is_string()) {
+    templates.try_emplace("default", json.get<std::string>(), "the chat template in " + where);
+    return;
+  }
+  const auto fail = [&] {
+    throw FormatError(fmt::format("{}: chat_template must be a string or a list of named templates", where));
+  };
+  if (!json.is_array()) fail();
+  for (const Json& item : json) {
+    if (!item.is_object() || !item.contains("name") || !item.contains("template")) fail();
+    if (!item["name"].is_string() || !item["template"].is_string()) fail();
+    const auto name = item["name"].get<std::string>();
+    templates.try_emplace(name, item["template"].get<std::string>(),
+                          fmt::format("the chat template {} in {}", name, where));
+  }
+}
+
+// Special tokens are strings, or objects that carry one.
+Json special_tokens(const Json& config) {
+  Json tokens = Json::object();
+  for (const auto& item : config.items()) {
+    if (!item.key().ends_with("_token")) continue;
+    const Json& value = item.value();
+    if (value.is_string()) tokens[item.key()] = value;
+    if (value.is_object() && value.contains("content") && value["content"].is_string()) {
+      tokens[item.key()] = value["content"];
+    }
+  }
+  return tokens;
+}
+
+}  // namespace
+
+ChatTemplate ChatTemplate::load(const std::string& model_directory) {
+  const std::filesystem::path directory(model_directory);
+  std::error_code failure;
+  if (!std::filesystem::is_directory(directory, failure)) {
+    throw InvalidInput(fmt::format("{} is not a folder; name the folder of a model", model_directory));
+  }
+  const Json config = read_json_if_there(directory / "tokenizer_config.json").value_or(Json::object());
+  std::map<std::string, JinjaTemplate> templates;
+  if (const auto text = read_if_there(directory / "chat_template.jinja")) {
+    templates.try_emplace("default", *text, (directory / "chat_template.jinja").string());
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(directory / "additional_chat_templates", failure)) {
+    if (entry.path().extension() != ".jinja") continue;
+    if (const auto text = read_if_there(entry.path())) {
+      templates.try_emplace(entry.path().stem().string(), *text, entry.path().string());
+    }
+  }
+  if (templates.empty()) {
+    const std::filesystem::path path = directory / "chat_template.json";
+    const std::optional<Json> json = read_json_if_there(path);
+    if (json && json->contains("chat_template")) add_templates(templates, (*json)["chat_template"], path.string());
+  }
+  if (templates.empty() && config.contains("chat_template")) {
+    add_templates(templates, config["chat_template"], (directory / "tokenizer_config.json").string());
+  }
+  if (templates.empty()) {
+    throw InvalidInput(fmt::format("{} holds no chat template: neither chat_template.jinja nor chat_template.json, and "
+                                   "none in tokenizer_config.json; is the model a base model?",
+                                   model_directory));
+  }
+  return ChatTemplate(std::move(templates), special_tokens(config));
+}
+
+}  // namespace sluice

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What may follow `|`: trim, tojson, map, join and so on, as Jinja2 has them; tojson as transformers replaces it.
+// No text is ever marked as safe HTML here, since chat templates are rendered without escaping.
+#pragma once
+
+#include <string_view>
+
+#include "text/jinja_interpreter.h"
+
+namespace sluice {
+
+using JinjaFilter = JinjaValue (*)(JinjaInterpreter&, const JinjaValue&, JinjaArguments);
+
+// Null where there is none of that name.
+JinjaFilter find_jinja_filter(std::string_view name);
+
+// Its parts, by what the filters work on.
+JinjaFilter find_jinja_text_filter(std::string_view name);
+JinjaFilter find_jinja_sequence_filter(std::string_view name);
+JinjaFilter find_jinja_number_filter(std::string_view name);
+
+}  // namespace sluice

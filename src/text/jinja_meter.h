@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one rendering may cost. A template is somebody else's program, so every operation is charged: steps for time,
+// bytes for memory, depth for the stack. Past a limit the rendering ends in one sentence. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace sluice {
+
+struct JinjaLimits {
+  std::uint64_t max_steps = 50'000'000;
+  std::uint64_t max_output_bytes = std::uint64_t{64} << 20;
+  std::uint64_t max_allocated_bytes = std::uint64_t{1} << 30;  // over the whole rendering, freed or not
+};
+
+// A mistake in a template, before it is known where; JinjaTemplate adds the place.
+class JinjaFailure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// What raise_exception() in a template throws: the template is right, the messages are not.
+class JinjaRefusal : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class JinjaMeter {
+ public:
+  explicit JinjaMeter(const JinjaLimits& limits) : limits_(limits) {}
+
+  void step(std::uint64_t num_steps = 1) {
+    num_steps_ += num_steps;
+    if (num_steps_ > limits_.max_steps) {
+      throw JinjaFailure(fmt::format("it ran longer than {} steps; is a loop endless?", limits_.max_steps));
+    }
+  }
+
+  // Called before the memory is taken. Moving bytes takes time too: 64 of them count as a step.
+  void allocate(std::uint64_t size_bytes) {
+    if (size_bytes > limits_.max_allocated_bytes - allocated_bytes_) {
+      throw JinjaFailure(fmt::format("it needs more than {} bytes of memory", limits_.max_allocated_bytes));
+    }
+    allocated_bytes_ += size_bytes;
+    step(size_bytes / 64);
+  }
+
+  void check_output(std::size_t size_bytes) const {
+    if (size_bytes > limits_.max_output_bytes) {
+      throw JinjaFailure(fmt::format("its text grew longer than {} bytes", limits_.max_output_bytes));
+    }
+  }
+
+ private:
+  JinjaLimits limits_;
+  std::uint64_t num_steps_ = 0;
+  std::uint64_t allocated_bytes_ = 0;
+};
+
+}  // namespace sluice
