@@ -44,6 +44,20 @@ StreamedSlices::StreamedSlices(Device& device, const CheckpointSlices& slices, c
   }
 }
 
+std::uint64_t StreamedSlices::least_bytes(const Architecture& arch, DType dtype) {
+  std::uint64_t resident_bytes = 0;
+  std::uint64_t largest_bytes = 0;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    const std::uint64_t bytes = slice_layout(arch, slice_idx).size_bytes(dtype);
+    if (bytes <= kResidentBytes) {
+      resident_bytes += round_up(bytes, Device::kAlignment);
+    } else {
+      largest_bytes = std::max(largest_bytes, round_up(bytes, Device::kAlignment));
+    }
+  }
+  return resident_bytes + largest_bytes;
+}
+
 StreamedSlices::~StreamedSlices() {
   {
     const std::scoped_lock lock(mutex_);

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/generate_verb.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/units.h"
+#include "cli/terminal.h"
+#include "cli/work_display.h"
+#include "device/cpu/cpu_device.h"
+#include "format/model_folder.h"
+#include "infer/continuation.h"
+#include "infer/model_memory.h"
+#include "io/posix/posix_file.h"
+#include "io/threads/threads_engine.h"
+#include "model/checkpoint_slices.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace sluice {
+namespace {
+
+struct GenerateArguments {
+  std::string folder;
+  std::string prompt;
+  std::vector<std::int32_t> prompt_ids;
+  bool chat = false;
+  std::string system;
+  std::int64_t max_new_tokens = 256;
+  bool greedy = false;
+  std::optional<double> temperature;
+  std::optional<std::int64_t> top_k;
+  std::optional<double> top_p;
+  std::optional<double> min_p;
+  std::optional<std::uint64_t> seed;
+  std::string host;
+  std::string dtype = "bf16";
+  std::size_t threads = std::thread::hardware_concurrency();
+  bool ignore_eos = false;
+  bool json = false;
+};
+
+// What the makers of the model want, where the user does not say otherwise.
+Sampling choose_sampling(const GenerateArguments& arguments, const GenerationConfig& makers) {
+  const bool asked = arguments.temperature || arguments.top_k || arguments.top_p || arguments.min_p;
+  const bool greedy = arguments.greedy || (!asked && !makers.do_sample.value_or(false));
+  return {.temperature = greedy ? 0 : arguments.temperature.value_or(makers.temperature.value_or(1)),
+          .top_k = arguments.top_k.value_or(makers.top_k.value_or(0)),
+          .top_p = arguments.top_p.value_or(makers.top_p.value_or(1)),
+          .min_p = arguments.min_p.value_or(makers.min_p.value_or(0)),
+          .seed = arguments.seed ? *arguments.seed : random_identity()};
+}
+
+std::vector<std::int32_t> read_prompt(const GenerateArguments& arguments, const Tokenizer* tokenizer) {
+  if (!arguments.prompt_ids.empty()) return arguments.prompt_ids;
+  if (arguments.prompt.empty()) throw InvalidInput("there is no prompt; give one with --prompt, or ids with --prompt-ids");
+  std::vector<TokenId> ids;
+  if (arguments.chat) {
+    nlohmann::ordered_json messages = nlohmann::ordered_json::array();
+    if (!arguments.system.empty()) messages.push_back({{"role", "system"}, {"content", arguments.system}});
+    messages.push_back({{"role", "user"}, {"content", arguments.prompt}});
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const std::string text = ChatTemplate::load(arguments.folder)
+                                 .render_text(messages, {.generation_prompt = RenderOptions::GenerationPrompt::kAdd,
+                                                         .unix_time_s = std::chrono::duration_cast<std::chrono::seconds>(now).count()});
+    ids = tokenizer->encode(text, AddSpecial::kNo);  // the template has written the special tokens
+  } else {
+    ids = tokenizer->encode(arguments.prompt, AddSpecial::kYes);
+  }
+  if (ids.empty()) throw InvalidInput("the prompt has no tokens; give a longer one");
+  return {ids.begin(), ids.end()};
+}
+
+std::vector<std::int64_t> end_ids(const GenerateArguments& arguments, const GenerationConfig& makers,
+                                  const Tokenizer* tokenizer) {
+  if (arguments.ignore_eos) return {};
+  std::vector<std::int64_t> ids = makers.eos_token_ids;
+  if (ids.empty() && tokenizer != nullptr && tokenizer->eos_id()) ids.push_back(*tokenizer->eos_id());
+  return ids;
+}
+
+GenerationConfig read_makers_wishes(const ModelFolder& folder, const ConfigReader& config) {
+  GenerationConfig makers = parse_generation_config(config);
+  if (!folder.generation_config) return makers;
+  GenerationConfig own = parse_generation_config(read_config(*folder.generation_config));
+  if (own.eos_token_ids.empty()) own.eos_token_ids = makers.eos_token_ids;
+  return own;
+}
+
+// Standard output as tokens come, or their ids where there is no tokenizer.
+class Output {
+ public:
+  Output(const Tokenizer* tokenizer, bool live) : live_(live) {
+    if (tokenizer != nullptr) stream_.emplace(*tokenizer, SkipSpecial::kYes);
+  }
+
+  void token(std::int32_t id) {
+    ids_.push_back(id);
+    show(stream_ ? stream_->push(static_cast<TokenId>(id)) : fmt::format("{}{}", ids_.size() == 1 ? "" : " ", id));
+  }
+  void finish() {
+    if (stream_) show(stream_->finish());
+    if (live_) std::fputs("\n", stdout);
+  }
+
+  const std::vector<std::int32_t>& ids() const { return ids_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  void show(const std::string& text) {
+    text_ += text;
+    if (!live_ || text.empty()) return;
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  }
+
+  bool live_;
+  std::optional<TokenStream> stream_;
+  std::vector<std::int32_t> ids_;
+  std::string text_;
+};
+
+DType parse_compute_dtype(const std::string& text) {
+  if (text == "bf16") return DType::kBF16;
+  if (text == "f32") return DType::kF32;
+  throw InvalidInput(fmt::format("--dtype is '{}'; it can be bf16 or f32", text));
+}
+
+std::uint64_t choose_budget(const std::string& host) {
+  if (!host.empty()) return parse_bytes(host);
+  return read_memory_info().available_bytes / 10 * 8;
+}
+
+void generate(const GenerateArguments& arguments) {
+  PosixFileSystem files;
+  ThreadsEngine engine(4);
+  const ModelFolder folder = look_into_model_folder(files, arguments.folder);
+  if (!folder.config) {
+    throw InvalidInput(fmt::format("{} has no config.json: it is not a model folder in Hugging Face's layout",
+                                   arguments.folder));
+  }
+  const ConfigReader config = read_config(*folder.config);
+  const ModelDescription model = describe_model(config);
+  const GenerationConfig makers = read_makers_wishes(folder, config);
+  const Sampling sampling = choose_sampling(arguments, makers);
+  std::unique_ptr<const Tokenizer> tokenizer;
+  if (folder.tokenizer_json || folder.tokenizer_model || arguments.prompt_ids.empty()) {
+    tokenizer = load_tokenizer(arguments.folder);
+  }
+  const std::vector<std::int32_t> prompt = read_prompt(arguments, tokenizer.get());
+  const Checkpoint checkpoint(files, engine, arguments.folder);
+  const CheckpointSlices slices(checkpoint, model);
+  Sampler sampler(sampling);
+
+  WorkDisplay display;
+  const ProgressSink progress = display.sink();
+  SteadyClock clock;
+  Stopwatch load_time(clock);
+  ModelMemory memory(slices, model.arch,
+                     {.budget_bytes = choose_budget(arguments.host),
+                      .capacity_tokens = static_cast<std::int64_t>(prompt.size()) + arguments.max_new_tokens,
+                      .dtype = parse_compute_dtype(arguments.dtype),
+                      .num_threads = std::max<std::size_t>(arguments.threads, 1)},
+                     progress);
+  display.finish();
+  const double load_s = load_time.seconds();
+
+  Stopwatch prompt_time(clock);
+  Generator& generator = memory.generator();
+  generator.read(prompt, progress.interrupted);
+  const double prompt_s = prompt_time.seconds();
+
+  Output output(tokenizer.get(), !arguments.json);
+  if (!arguments.json && tokenizer && !arguments.chat) fmt::print("{}", arguments.prompt);
+  Stopwatch write_time(clock);
+  const FinishReason reason = continue_document(
+      generator, sampler,
+      {.max_new_tokens = arguments.max_new_tokens, .end_ids = end_ids(arguments, makers, tokenizer.get())},
+      [&](std::int32_t id) {
+        output.token(id);
+        return !progress.interrupted();
+      });
+  output.finish();
+  const double write_s = write_time.seconds();
+  const auto rate = [](std::size_t count, double seconds) {
+    return seconds > 0 ? static_cast<double>(count) / seconds : 0.0;
+  };
+  if (arguments.json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"text", tokenizer ? nlohmann::ordered_json(output.text()) : nullptr},
+                                              {"ids", output.ids()},
+                                              {"prompt_ids", prompt},
+                                              {"finish_reason", name(reason)},
+                                              {"seed", sampling.seed},
+                                              {"weights", memory.streams() ? "streamed" : "resident"},
+                                              {"load_s", load_s},
+                                              {"prompt_tokens_per_s", rate(prompt.size(), prompt_s)},
+                                              {"tokens_per_s", rate(output.ids().size(), write_s)}}
+                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print(stderr, "\n{} tokens read at {:.1f}/s, {} written at {:.1f}/s; weights {}; stopped: {}{}\n", prompt.size(),
+               rate(prompt.size(), prompt_s), output.ids().size(), rate(output.ids().size(), write_s),
+               memory.streams() ? "streamed from the drive" : "in memory", name(reason),
+               sampling.temperature > 0 ? fmt::format("; seed {}", sampling.seed) : "");
+  }
+  if (reason == FinishReason::kInterrupted) throw Cancelled("interrupted");
+}
+
+}  // namespace
+
+void add_generate_verb(CLI::App& app) {
+  const auto arguments = std::make_shared<GenerateArguments>();
+  CLI::App* const verb = app.add_subcommand("generate", "Let a model continue a prompt");
+  verb->add_option("--model", arguments->folder, "The model's folder, in Hugging Face's layout")->required();
+  verb->add_option("--prompt", arguments->prompt, "What to continue");
+  verb->add_option("--prompt-ids", arguments->prompt_ids, "Token ids instead of a prompt: 1,2,3")->delimiter(',');
+  verb->add_flag("--chat", arguments->chat, "Put the prompt into the model's chat template as the user's message");
+  verb->add_option("--system", arguments->system, "The system message, with --chat");
+  verb->add_option("--max-new-tokens", arguments->max_new_tokens, "Stop after this many")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24))
+      ->capture_default_str();
+  verb->add_flag("--greedy", arguments->greedy, "Always the most likely token");
+  verb->add_option("--temperature", arguments->temperature, "Draw: 0 is greedy, above 1 is wilder");
+  verb->add_option("--top-k", arguments->top_k, "Draw among this many of the most likely");
+  verb->add_option("--top-p", arguments->top_p, "Draw among the most likely that together have this probability");
+  verb->add_option("--min-p", arguments->min_p, "Leave out tokens less likely than this part of the likeliest");
+  verb->add_option("--seed", arguments->seed, "What is drawn follows from it");
+  verb->add_option("--host", arguments->host,
+                   "Memory to use, such as 8GiB; a model that is larger is streamed from the drive (default: most of "
+                   "what is free)");
+  verb->add_option("--dtype", arguments->dtype, "Compute in bf16 or f32")->capture_default_str();
+  verb->add_option("--threads", arguments->threads, "Threads to compute with")->capture_default_str();
+  verb->add_flag("--ignore-eos", arguments->ignore_eos, "Go on when the model ends its text");
+  verb->add_flag("--json", arguments->json, "Print one JSON object at the end");
+  verb->callback([arguments] { generate(*arguments); });
+}
+
+}  // namespace sluice
