@@ -240,7 +240,12 @@ inline AttentionResult attention_by_definition(const AttentionCase& test) {
   const auto floats = [](const std::vector<double>& values) {
     return std::vector<float>(values.begin(), values.end());
   };
-  return {.out = floats(out), .log_sum_exp = floats(sums), .dq = floats(dq), .dk = floats(dk), .dv = floats(dv)};
+  return {.out = floats(out),
+          .log_sum_exp = floats(sums),
+          .dq = floats(dq),
+          .dk = floats(dk),
+          .dv = floats(dv),
+          .beside = {}};
 }
 
 // The largest difference, relative to the value and the root mean square of all values.
