@@ -66,12 +66,14 @@ void check_disjoint(std::vector<Span> spans) {
 
 void check_disjoint_queries(const std::vector<AttentionSegment>& segments) {
   std::vector<Span> spans;
+  spans.reserve(segments.size());
   for (const AttentionSegment& segment : segments) spans.push_back({segment.q_first, segment.q_count});
   check_disjoint(std::move(spans));
 }
 
 void check_disjoint_keys(const std::vector<AttentionSegment>& segments) {
   std::vector<Span> spans;
+  spans.reserve(segments.size());
   for (const AttentionSegment& segment : segments) spans.push_back({segment.k_first, segment.k_count});
   check_disjoint(std::move(spans));
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Causal attention that never holds a score matrix: blocks of queries meet blocks of keys with a running softmax, and
 // the backward recomputes scores from the log-sum-exp of every row. Memory beyond the arguments is a few blocks for
-// each thread. Documents packed into one sequence are segments and never see each other.
+// each thread; in the backward also a float for each head and token, in generation a small part of the cache. Documents
+// packed into one sequence are segments and never see each other. Arithmetic is in float; tensors are f32 or bf16, each
+// as it likes but for what is said below. Results do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +32,7 @@ struct AttentionSegment {
 struct AttentionShape {
   std::int64_t num_heads = 0;
   std::int64_t num_kv_heads = 0;  // divides num_heads; query head h reads kv head h / (num_heads / num_kv_heads)
-  std::int64_t head_dim = 0;
+  std::int64_t head_dim = 0;      // at most 256
   float scale = 1;
   std::int64_t window = 0;  // a query sees itself and window - 1 keys before it; 0: all before it
   float soft_cap = 0;       // scores become cap * tanh(score / cap); 0: none
@@ -38,7 +40,7 @@ struct AttentionShape {
 
 struct AttentionForward {
   AttentionShape shape;
-  std::vector<AttentionSegment> segments;  // disjoint in queries
+  std::vector<AttentionSegment> segments;  // disjoint in queries; keys may be shared
   HeadColumns q, k, v;
   TensorView out;          // (tokens, num_heads * head_dim), q's dtype
   TensorView log_sum_exp;  // (num_heads, tokens) f32, for the backward; default-constructed: not wanted
@@ -52,7 +54,7 @@ struct AttentionBackward {
   TensorView out;          // (tokens, num_heads * head_dim), what the forward gave
   TensorView log_sum_exp;  // (num_heads, tokens) f32
   TensorView dout;         // as out
-  HeadColumns dq, dk, dv;  // overwritten for the rows and columns of the segments
+  HeadColumns dq, dk, dv;  // overwritten for the rows and columns of the segments; 0 for keys that nobody saw
 };
 void attention_backward(Stream& stream, const AttentionBackward& args);
 

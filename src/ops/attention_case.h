@@ -24,6 +24,7 @@ struct AttentionCase {
   std::int64_t num_queries = 0;
   std::int64_t num_keys = 0;
   DType dtype = DType::kF32;
+  DType gradient_dtype = dtype;
 };
 
 // As floats, whatever the dtype was, each (tokens, heads * head_dim) but log_sum_exp (heads, tokens).
@@ -75,12 +76,12 @@ struct OwnedRows {
 
 // Where q, k and v of a case, or their gradients, are.
 struct FusedRows {
-  explicit FusedRows(const AttentionCase& test)
+  FusedRows(const AttentionCase& test, DType dtype)
       : shares_rows(test.num_queries == test.num_keys),
         q_width(test.shape.num_heads * test.shape.head_dim),
         kv_width(test.shape.num_kv_heads * test.shape.head_dim),
-        queries(test.dtype, test.num_queries, q_width + (shares_rows ? 2 * kv_width : 5)),
-        keys(test.dtype, shares_rows ? 0 : test.num_keys, 2 * kv_width) {}
+        queries(dtype, test.num_queries, q_width + (shares_rows ? 2 * kv_width : 5)),
+        keys(dtype, shares_rows ? 0 : test.num_keys, 2 * kv_width) {}
 
   HeadColumns q() const { return {.rows = queries.view, .first_col = shares_rows ? 0 : 3}; }
   HeadColumns k() const { return shares_rows ? HeadColumns{queries.view, q_width} : HeadColumns{keys.view, 0}; }
@@ -103,7 +104,7 @@ struct FusedRows {
 
 struct AttentionInputs {
   explicit AttentionInputs(const AttentionCase& test)
-      : qkv(test), dout(test.dtype, test.num_queries, test.shape.num_heads * test.shape.head_dim) {
+      : qkv(test, test.dtype), dout(test.dtype, test.num_queries, test.shape.num_heads * test.shape.head_dim) {
     qkv.queries.randomize(1);
     qkv.keys.randomize(2);
     dout.randomize(3);
@@ -115,7 +116,7 @@ struct AttentionInputs {
 
 inline AttentionResult run_attention(const AttentionCase& test, std::size_t num_threads) {
   const AttentionInputs in(test);
-  const FusedRows gradients(test);
+  const FusedRows gradients(test, test.gradient_dtype);
   const OwnedRows out(test.dtype, test.num_queries, gradients.q_width);
   const OwnedRows log_sum_exp(DType::kF32, test.shape.num_heads, test.num_queries);
   for (const OwnedRows* rows : {&gradients.queries, &gradients.keys, &out, &log_sum_exp}) rows->fill(kUntouched);
@@ -239,7 +240,12 @@ inline AttentionResult attention_by_definition(const AttentionCase& test) {
   const auto floats = [](const std::vector<double>& values) {
     return std::vector<float>(values.begin(), values.end());
   };
-  return {.out = floats(out), .log_sum_exp = floats(sums), .dq = floats(dq), .dk = floats(dk), .dv = floats(dv)};
+  return {.out = floats(out),
+          .log_sum_exp = floats(sums),
+          .dq = floats(dq),
+          .dk = floats(dk),
+          .dv = floats(dv),
+          .beside = {}};
 }
 
 // The largest difference, relative to the value and the root mean square of all values.

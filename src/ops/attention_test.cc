@@ -106,7 +106,16 @@ TEST_P(AttentionIn, F32IsAsDefined) { expect_as_defined(GetParam().test); }
 TEST_P(AttentionIn, Bf16IsAsDefined) {
   AttentionCase test = GetParam().test;
   test.dtype = DType::kBF16;
+  test.gradient_dtype = DType::kBF16;
   expect_as_defined(test);
+}
+
+TEST(Attention, GivesGradientsOfBf16InF32WhereAsked) {
+  AttentionCase test = one_segment(shape_of(4, 2, 20), 100, 130);
+  test.dtype = DType::kBF16;
+  expect_as_defined(test);
+  // The gradient of V depends on nothing that was rounded.
+  EXPECT_LT(relative_error(run_attention(test, 1).dv, attention_by_definition(test).dv), 8e-6);
 }
 
 TEST_P(AttentionIn, BitsDoNotDependOnThreads) {

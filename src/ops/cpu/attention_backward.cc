@@ -6,9 +6,9 @@
 
 #include "base/bf16.h"
 #include "base/units.h"
-#include "hwy/aligned_allocator.h"
 #include "ops/cpu/attention.h"
 #include "ops/cpu/attention_blocks.h"
+#include "ops/cpu/attention_scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/attention_backward.cc"  // NOLINT
@@ -18,69 +18,10 @@
 #include "ops/cpu/attention_scores-inl.h"
 #include "ops/cpu/block_product-inl.h"
 
-#ifndef SLUICE_ATTENTION_BACKWARD_SCRATCH_
-#define SLUICE_ATTENTION_BACKWARD_SCRATCH_
-namespace sluice::cpu {
-
-// One thread's blocks. A tall block is (block, padded head_dim), a wide one (head_dim, block), a square one
-// (kKeyBlock, kRowBlock) or its transpose.
-class BackwardScratch {
- public:
-  explicit BackwardScratch(std::int64_t head_dim)
-      : head_dim_(static_cast<std::size_t>(head_dim)),
-        padded_(round_up(head_dim_, kMaxLanes)),
-        memory_(hwy::AllocateAligned<float>(kNumHeadBlocks * head_block() + 2 * kKeyBlock * kRowBlock)) {}
-
-  std::size_t head_dim() const { return head_dim_; }
-  std::size_t padded() const { return padded_; }
-  float* head_block(std::size_t idx) const { return memory_.get() + idx * head_block(); }
-  float* weights() const { return head_block(kNumHeadBlocks); }
-  float* slopes() const { return weights() + kKeyBlock * kRowBlock; }
-
-  static constexpr std::size_t kNumHeadBlocks = 6;
-
- private:
-  std::size_t head_block() const { return std::max(kKeyBlock, kRowBlock) * padded_; }
-
-  std::size_t head_dim_;
-  std::size_t padded_;
-  hwy::AlignedFreeUniquePtr<float[]> memory_;
-};
-
-// What the passes read: the arguments and delta, (num_heads, tokens).
-struct BackwardInputs {
-  const AttentionBackward& args;
-  const float* log_sum_exp;
-  float* delta;
-
-  std::size_t row_at(const RowGroup& group, std::int64_t row) const {
-    return static_cast<std::size_t>(group.head(row) * args.log_sum_exp.shape()[1] + group.token(row));
-  }
-};
-
-}  // namespace sluice::cpu
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace sluice::cpu {
 namespace HWY_NAMESPACE {  // NOLINT
-
-void attention_delta_item(const BackwardInputs& in, const AttentionItem& item, const BackwardScratch& scratch) {
-  const F32Tag d;
-  const HeadColumns out{.rows = in.args.out};
-  const HeadColumns dout{.rows = in.args.dout};
-  float* const out_row = scratch.head_block(0);
-  float* const dout_row = scratch.head_block(1);
-  for (std::int64_t row = item.rows.begin; row < item.rows.end; ++row) {
-    read_head(out, item.group.token(row), item.group.head(row), scratch.head_dim(), out_row, scratch.padded());
-    read_head(dout, item.group.token(row), item.group.head(row), scratch.head_dim(), dout_row, scratch.padded());
-    F32 sum = hn::Zero(d);
-    for (std::size_t at = 0; at < scratch.padded(); at += hn::Lanes(d)) {
-      sum = hn::MulAdd(hn::Load(d, out_row + at), hn::Load(d, dout_row + at), sum);
-    }
-    in.delta[in.row_at(item.group, row)] = hn::GetLane(hn::SumOfLanes(d, sum));
-  }
-}
+namespace {
 
 struct WeightAndSlope {
   F32 weight;  // P
@@ -101,8 +42,6 @@ HWY_INLINE auto is_hidden(I32 key, I32 first_key, I32 last_key) {
   return hn::RebindMask(d, hn::MaskFromVec(hidden));
 }
 
-// ---- dQ: scores are (keys, rows) ----
-
 struct RowStatistics {
   HWY_ALIGN float log_sum_exp[kRowBlock] = {};
   HWY_ALIGN float delta[kRowBlock] = {};
@@ -114,6 +53,27 @@ struct RowStatistics {
     }
   }
 };
+
+}  // namespace
+
+void attention_delta_item(const BackwardInputs& in, const AttentionItem& item, const BackwardScratch& scratch) {
+  const F32Tag d;
+  const HeadColumns out{.rows = in.args.out};
+  const HeadColumns dout{.rows = in.args.dout};
+  float* const out_row = scratch.head_block(0);
+  float* const dout_row = scratch.head_block(1);
+  for (std::int64_t row = item.rows.begin; row < item.rows.end; ++row) {
+    read_head(out, item.group.token(row), item.group.head(row), scratch.head_dim(), out_row, scratch.padded());
+    read_head(dout, item.group.token(row), item.group.head(row), scratch.head_dim(), dout_row, scratch.padded());
+    F32 sum = hn::Zero(d);
+    for (std::size_t at = 0; at < scratch.padded(); at += hn::Lanes(d)) {
+      sum = hn::MulAdd(hn::Load(d, out_row + at), hn::Load(d, dout_row + at), sum);
+    }
+    in.delta[in.row_at(item.group, row)] = hn::GetLane(hn::SumOfLanes(d, sum));
+  }
+}
+
+// ---- dQ: scores are (keys, rows) ----
 
 void attention_dq_item(const BackwardInputs& in, const AttentionItem& item, const BackwardScratch& scratch) {
   const F32Tag d;

@@ -15,6 +15,11 @@ inline constexpr std::int64_t kRowBlock = 64;
 inline constexpr std::int64_t kKeyBlock = 96;  // in dK and dV a block of keys is a block of lanes: a multiple of 16
 inline constexpr std::int64_t kMaxLanes = 16;  // floats in the widest vector that kernels are compiled for
 
+// Groups of at most this many rows are cut by keys instead. That many fill a vector no worse than a block would.
+inline constexpr std::int64_t kFewRows = 16;
+inline constexpr std::int64_t kPartKeys = 256;  // what one thread takes of their keys
+inline constexpr std::int64_t kPartBlock = 32;  // of them at a time, which fit the first-level cache
+
 struct IndexRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/units.h"
-#include "hwy/aligned_allocator.h"
+#include "ops/cpu/attention_scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/attention_few_rows.cc"  // NOLINT
@@ -15,39 +15,6 @@
 #include "hwy/highway.h"
 #include "ops/cpu/attention_scores-inl.h"
 #include "ops/cpu/block_product-inl.h"
-
-#ifndef SLUICE_ATTENTION_FEW_ROWS_PARTS_
-#define SLUICE_ATTENTION_FEW_ROWS_PARTS_
-namespace sluice::cpu {
-
-inline constexpr std::int64_t kPartKeys = 256;
-inline constexpr std::int64_t kBlockKeys = 32;  // of K or V in the first-level cache
-
-// What some keys of a group give: the softmax and the output as if there were no others, before the division.
-struct PartOfKeys {
-  const RowGroup* group = nullptr;
-  IndexRange keys;
-  float* out = nullptr;  // (rows, padded)
-  float* max = nullptr;  // (rows)
-  float* sum = nullptr;  // (rows)
-};
-
-// One thread's blocks.
-struct FewRowsScratch {
-  explicit FewRowsScratch(std::size_t padded)
-      : memory(hwy::AllocateAligned<float>((kFewRows + kBlockKeys) * padded + kFewRows * kPartKeys)),
-        scores(memory.get()),
-        rows(scores + kFewRows * kPartKeys),
-        keys(rows + kFewRows * padded) {}
-
-  hwy::AlignedFreeUniquePtr<float[]> memory;
-  float* scores;  // (rows, kPartKeys)
-  float* rows;    // (rows, padded)
-  float* keys;    // (kBlockKeys, padded)
-};
-
-}  // namespace sluice::cpu
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::cpu {
@@ -110,8 +77,8 @@ void attention_few_rows_part(const AttentionForward& args, const PartOfKeys& par
   const std::int64_t num_keys = part.keys.count();
 
   read_rows(args.q, group, {.begin = 0, .end = num_rows}, head_dim, scratch.rows, padded);
-  for (std::int64_t first = 0; first < num_keys; first += kBlockKeys) {
-    const std::int64_t count = std::min(kBlockKeys, num_keys - first);
+  for (std::int64_t first = 0; first < num_keys; first += kPartBlock) {
+    const std::int64_t count = std::min(kPartBlock, num_keys - first);
     const std::int64_t first_key = part.keys.begin + first;
     read_keys(args.k, group, {.begin = first_key, .end = first_key + count}, head_dim, scratch.keys, padded);
     for (std::int64_t key = 0; key < count; ++key) {
@@ -133,8 +100,8 @@ void attention_few_rows_part(const AttentionForward& args, const PartOfKeys& par
     soften_row(map, {.begin = first_seen, .end = past_seen}, num_keys, scratch.scores + row * kPartKeys, part.max + row,
                part.sum + row);
   }
-  for (std::int64_t first = 0; first < num_keys; first += kBlockKeys) {
-    const std::int64_t count = std::min(kBlockKeys, num_keys - first);
+  for (std::int64_t first = 0; first < num_keys; first += kPartBlock) {
+    const std::int64_t count = std::min(kPartBlock, num_keys - first);
     const std::int64_t first_key = part.keys.begin + first;
     read_keys(args.v, group, {.begin = first_key, .end = first_key + count}, head_dim, scratch.keys, padded);
     multiply_blocks({.a = scratch.scores + first,
@@ -208,7 +175,7 @@ void attend_few_rows(WorkerTeam& team, const AttentionForward& args, const std::
   }
   first_part.push_back(parts.size());
 
-  const auto results = hwy::AllocateAligned<float>(num_result_rows * (padded + 2));
+  const auto results = allocate_floats(num_result_rows * (padded + 2));
   float* at = results.get();
   for (PartOfKeys& part : parts) {
     const auto num_rows = static_cast<std::size_t>(part.group->num_rows());

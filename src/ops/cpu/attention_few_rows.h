@@ -12,9 +12,6 @@
 
 namespace sluice::cpu {
 
-// As many rows as a vector has lanes fill it no worse than blocks of rows would.
-inline constexpr std::int64_t kFewRows = 16;
-
 // Every group has at most kFewRows rows, and one at least.
 void attend_few_rows(WorkerTeam& team, const AttentionForward& args, const std::vector<RowGroup>& groups);
 

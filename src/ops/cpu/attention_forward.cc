@@ -6,10 +6,10 @@
 
 #include "base/bf16.h"
 #include "base/units.h"
-#include "hwy/aligned_allocator.h"
 #include "ops/cpu/attention.h"
 #include "ops/cpu/attention_blocks.h"
 #include "ops/cpu/attention_few_rows.h"
+#include "ops/cpu/attention_scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/attention_forward.cc"  // NOLINT
@@ -19,39 +19,10 @@
 #include "ops/cpu/attention_scores-inl.h"
 #include "ops/cpu/block_product-inl.h"
 
-#ifndef SLUICE_ATTENTION_FORWARD_SCRATCH_
-#define SLUICE_ATTENTION_FORWARD_SCRATCH_
-namespace sluice::cpu {
-
-// One thread's blocks.
-class ForwardScratch {
- public:
-  explicit ForwardScratch(std::int64_t head_dim)
-      : head_dim_(static_cast<std::size_t>(head_dim)),
-        padded_(round_up(head_dim_, kMaxLanes)),
-        memory_(hwy::AllocateAligned<float>(2 * head_dim_ * kRowBlock + kKeyBlock * padded_ + kKeyBlock * kRowBlock)) {}
-
-  std::size_t head_dim() const { return head_dim_; }
-  std::size_t padded() const { return padded_; }
-  float* q_t() const { return memory_.get(); }                       // (head_dim, kRowBlock)
-  float* out_t() const { return q_t() + head_dim_ * kRowBlock; }     // (head_dim, kRowBlock)
-  float* scores() const { return out_t() + head_dim_ * kRowBlock; }  // (kKeyBlock, kRowBlock)
-  float* keys() const {
-    return scores() + kKeyBlock * kRowBlock;
-  }  // (kKeyBlock, padded): K, then V; rows at first and last
-
- private:
-  std::size_t head_dim_;
-  std::size_t padded_;
-  hwy::AlignedFreeUniquePtr<float[]> memory_;
-};
-
-}  // namespace sluice::cpu
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace sluice::cpu {
 namespace HWY_NAMESPACE {  // NOLINT
+namespace {
 
 struct RunningSoftmax {
   HWY_ALIGN float max[kRowBlock];
@@ -138,6 +109,8 @@ void attend_keys(const AttentionForward& args, const AttentionItem& item, const 
                    .k = num_keys,
                    .sum = Sum::kOntoC});
 }
+
+}  // namespace
 
 void attention_forward_item(const AttentionForward& args, const AttentionItem& item, const ForwardScratch& scratch) {
   const RowGroup& group = item.group;

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the forward and the backward of attention share: heads as dense blocks of floats, scores from products, exp.
 // Include as simd-inl.h.
-#if defined(SLUICE_OPS_CPU_ATTENTION_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef SLUICE_OPS_CPU_ATTENTION_SCORES_INL_H_
-#undef SLUICE_OPS_CPU_ATTENTION_SCORES_INL_H_
+#if defined(SLUICE_OPS_CPU_ATTENTION_SCORES_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_OPS_CPU_ATTENTION_SCORES_INL_H
+#undef SLUICE_OPS_CPU_ATTENTION_SCORES_INL_H
 #else
-#define SLUICE_OPS_CPU_ATTENTION_SCORES_INL_H_
+#define SLUICE_OPS_CPU_ATTENTION_SCORES_INL_H
 #endif
 
 #include <algorithm>
 #include <cstddef>
 #include <limits>
 
+#include "base/bf16.h"
+#include "base/units.h"
 #include "hwy/cache_control.h"
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"

@@ -2,11 +2,11 @@
 // Products of blocks that lie in cache, for kernels that are compiled once for each instruction set; include as
 // simd-inl.h. An element of C is summed over k in order, in one chain of (fused) multiply-adds that starts from C or 0,
 // so its bits do not depend on how the product is cut into tiles or which way round it is computed.
-#if defined(SLUICE_OPS_CPU_BLOCK_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef SLUICE_OPS_CPU_BLOCK_PRODUCT_INL_H_
-#undef SLUICE_OPS_CPU_BLOCK_PRODUCT_INL_H_
+#if defined(SLUICE_OPS_CPU_BLOCK_PRODUCT_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_OPS_CPU_BLOCK_PRODUCT_INL_H
+#undef SLUICE_OPS_CPU_BLOCK_PRODUCT_INL_H
 #else
-#define SLUICE_OPS_CPU_BLOCK_PRODUCT_INL_H_
+#define SLUICE_OPS_CPU_BLOCK_PRODUCT_INL_H
 #endif
 
 #include <cstddef>
