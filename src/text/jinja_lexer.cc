@@ -178,7 +178,7 @@ class Lexer {
         lex_number();
       } else if (first == '"' || first == '\'') {
         lex_string();
-      } else if (is_word_character(decode_utf8(source_, at_).value)) {
+      } else if (is_python_word_character(decode_utf8(source_, at_).value)) {
         lex_name();
       } else {
         lex_operator(open);
@@ -201,7 +201,7 @@ class Lexer {
     const std::size_t start = at_;
     while (at_ < source_.size()) {
       const CodePoint point = decode_utf8(source_, at_);
-      if (!is_word_character(point.value)) break;
+      if (!is_python_word_character(point.value)) break;
       at_ += point.size_bytes;
     }
     emit(Kind::kName, std::string(source_.substr(start, at_ - start)));

@@ -175,7 +175,7 @@ JinjaValue wordcount_filter(Interpreter interpreter, Input input, Arguments argu
   bool in_word = false;
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = decode_utf8(text, at);
-    const bool word = is_word_character(point.value);
+    const bool word = is_python_word_character(point.value);
     if (word && !in_word) ++count;
     in_word = word;
     at += point.size_bytes;

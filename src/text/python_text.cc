@@ -118,7 +118,7 @@ bool is_python_printable(char32_t point) {
   }
 }
 
-bool is_word_character(char32_t point) {
+bool is_python_word_character(char32_t point) {
   if (point == '_' || is_letter(point)) return true;
   const utf8proc_category_t kind = category(point);
   return kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL || kind == UTF8PROC_CATEGORY_NO;

@@ -16,7 +16,7 @@ bool is_python_space(char32_t code_point);
 // Whether repr() shows it as it is.
 bool is_python_printable(char32_t code_point);
 // A letter or a digit of any script, or an underscore: \w.
-bool is_word_character(char32_t code_point);
+bool is_python_word_character(char32_t code_point);
 
 enum class TextSides { kBoth, kLeft, kRight };
 // Without `chars` whitespace goes, with them every code point that is among them.
