@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/random.h"
 #include "device/cpu/cpu_device.h"
 #include "format/checkpoint.h"
 #include "format/hf_config.h"
@@ -23,6 +24,7 @@
 #include "model/forward_pass.h"
 #include "model/training_pass.h"
 #include "ops/adamw.h"
+#include "ops/cross_entropy.h"
 
 namespace sluice {
 namespace {
@@ -73,15 +75,35 @@ class Reference : public testing::TestWithParam<std::string> {
     return values;
   }
 
-  Batch batch() {
-    ids_ = expected<std::int32_t>("input_ids");
-    labels_ = expected<std::int32_t>("labels");
+  struct Tokens {
+    std::vector<std::int32_t> ids;
+    std::vector<std::int32_t> labels;
+  };
+
+  Tokens reference_tokens() { return {expected<std::int32_t>("input_ids"), expected<std::int32_t>("labels")}; }
+
+  // Documents of the reference's lengths with other tokens in them.
+  Tokens random_tokens(std::uint64_t seed) {
+    Random random(seed);
+    Tokens tokens;
+    for (const std::int32_t length : expected<std::int32_t>("documents")) {
+      for (std::int32_t idx = 0; idx < length; ++idx) {
+        const auto id = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(model_.arch.vocab)));
+        tokens.ids.push_back(id);
+        if (idx > 0) tokens.labels.push_back(id);
+      }
+      tokens.labels.push_back(kIgnoreLabel);
+    }
+    return tokens;
+  }
+
+  Batch batch(const Tokens& tokens) {
     std::vector<DocumentTokens> documents;
     std::size_t first = 0;
     for (const std::int32_t length : expected<std::int32_t>("documents")) {
       const auto count = static_cast<std::size_t>(length);
       documents.push_back(
-          {.ids = std::span(ids_).subspan(first, count), .labels = std::span(labels_).subspan(first, count)});
+          {.ids = std::span(tokens.ids).subspan(first, count), .labels = std::span(tokens.labels).subspan(first, count)});
       first += count;
     }
     return {device_, *stream_, model_.arch, documents};
@@ -94,9 +116,9 @@ class Reference : public testing::TestWithParam<std::string> {
     std::map<std::size_t, std::vector<float>> slice_gradients;  // as they come
   };
 
-  Found run(SliceSource& source) {
+  Found run(SliceSource& source, const Tokens& of) {
     Found found;
-    const Batch tokens = batch();
+    const Batch tokens = batch(of);
     {
       ForwardPass forward(device_, *stream_, model_.arch, source,
                           {.batch_tokens = tokens.num_tokens(),
@@ -137,8 +159,6 @@ class Reference : public testing::TestWithParam<std::string> {
   CheckpointSlices slices_;
   CpuDevice device_{kArenaBytes, 2};
   std::unique_ptr<Stream> stream_;
-  std::vector<std::int32_t> ids_;
-  std::vector<std::int32_t> labels_;
 };
 
 // A key's bias shifts all scores of a query alike where positions do not turn heads, so its gradient is zero but for
@@ -147,7 +167,7 @@ constexpr double kZeroGradient = 1e-6;
 
 TEST_P(Reference, F32MatchesTransformers) {
   ResidentSlices source(device_, slices_, model_.arch, DType::kF32);
-  const Found found = run(source);
+  const Found found = run(source, reference_tokens());
 
   const auto logits = expected<float>("logits");
   EXPECT_LE(distance(found.logits, logits) / norm_of(logits), 1e-5);
@@ -172,7 +192,7 @@ TEST_P(Reference, F32MatchesTransformers) {
 
 TEST_P(Reference, OneAdamWStepMatchesTorch) {
   ResidentSlices source(device_, slices_, model_.arch, DType::kF32);
-  Found found = run(source);
+  Found found = run(source, reference_tokens());
   double total = 0;
   for (const auto& [name, values] : found.gradients) total = std::hypot(total, norm_of(values));
 
@@ -186,7 +206,7 @@ TEST_P(Reference, OneAdamWStepMatchesTorch) {
     };
     adamw(*stream_,
           {.settings =
-               {.learning_rate = 1e-4F, .beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F, .weight_decay = 0.1F, .step = 1},
+               {.learning_rate = 1e-4, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .step = 1},
            .weight = TensorView(source.bytes(slice_idx), DType::kF32, {count}),
            .grad = view(gradients),
            .m = view(m),
@@ -203,24 +223,29 @@ TEST_P(Reference, OneAdamWStepMatchesTorch) {
   }
 }
 
-TEST_P(Reference, Bf16IsWithinTransformersOwnError) {
-  ResidentSlices source(device_, slices_, model_.arch, DType::kBF16);
-  const Found found = run(source);
-  const nlohmann::json allowed = nlohmann::json::parse(std::ifstream(folder_ + "/bf16_error.json"));
-  constexpr double kTimes = 1.5;
-
-  const auto logits = expected<float>("logits");
-  EXPECT_LE(distance(found.logits, logits) / norm_of(logits), kTimes * allowed["logits"].get<double>());
-  const float loss = expected<float>("loss")[0];
-  EXPECT_LE(std::abs(found.loss - loss) / std::abs(loss), kTimes * allowed["loss"].get<double>());
-  double total = 0;
-  for (const auto& [name, values] : found.gradients)
-    total = std::hypot(total, norm_of(expected<float>("grad." + name)));
-  for (const auto& [name, values] : found.gradients) {
-    const auto wanted = expected<float>("grad." + name);
-    if (norm_of(wanted) < kZeroGradient * total) continue;
-    EXPECT_LE(distance(values, wanted) / norm_of(wanted), kTimes * allowed["grad." + name].get<double>()) << name;
+// Both errors are root mean squares over random batches of one kind: bf16 against f32, here and in transformers. That our
+// f32 is transformers' f32 is what the first test says.
+TEST_P(Reference, Bf16ErrsNoMoreThanTransformersDoes) {
+  constexpr int kBatches = 16;
+  ResidentSlices low_source(device_, slices_, model_.arch, DType::kBF16);
+  ResidentSlices source(device_, slices_, model_.arch, DType::kF32);
+  std::map<std::string, double> squares;
+  for (int idx = 0; idx < kBatches; ++idx) {
+    const Tokens tokens = random_tokens(static_cast<std::uint64_t>(idx));
+    const Found low = run(low_source, tokens);
+    const Found truth = run(source, tokens);
+    const auto add = [&](const std::string& name, double error) { squares[name] += error * error / kBatches; };
+    add("logits", distance(low.logits, truth.logits) / norm_of(truth.logits));
+    add("loss", (low.loss - truth.loss) / truth.loss);
+    double total = 0;
+    for (const auto& [name, values] : truth.gradients) total = std::hypot(total, norm_of(values));
+    for (const auto& [name, values] : truth.gradients) {
+      const double size = norm_of(values);
+      if (size > kZeroGradient * total) add("grad." + name, distance(low.gradients.at(name), values) / size);
+    }
   }
+  const nlohmann::json allowed = nlohmann::json::parse(std::ifstream(folder_ + "/bf16_error.json"));
+  for (const auto& [name, square] : squares) EXPECT_LE(std::sqrt(square), 1.5 * allowed[name].get<double>()) << name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::ValuesIn(case_names()), [](const auto& parameter) {
