@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "base/error.h"
 #include "text/byte_alphabet.h"
 #include "text/component_list.h"
 #include "text/decoder_steps.h"
@@ -14,6 +15,8 @@
 namespace sluice {
 namespace {
 
+// Of one string between two steps; real ones are as long as the text at most.
+constexpr std::size_t kMaxStringBytes = 1 << 28;
 constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 // A step that treats every string alike and alone.
@@ -197,6 +200,9 @@ std::vector<std::unique_ptr<DecoderRun>> TokenDecoder::start() const {
 
 void TextAssembler::feed(std::size_t run_idx, std::vector<std::string> strings, std::string& out) {
   for (std::string& string : strings) {
+    if (string.size() > kMaxStringBytes) {
+      throw FormatError("the tokenizer's decoder makes more text than fits in memory; its file is damaged or hostile");
+    }
     if (run_idx == runs_.size()) {
       out += string;
     } else {
