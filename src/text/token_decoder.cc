@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "base/error.h"
+#include "text/aligned_text.h"
 #include "text/byte_alphabet.h"
 #include "text/component_list.h"
 #include "text/decoder_steps.h"
@@ -15,8 +15,6 @@
 namespace sluice {
 namespace {
 
-// Of one string between two steps; real ones are as long as the text at most.
-constexpr std::size_t kMaxStringBytes = 1 << 28;
 constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 // A step that treats every string alike and alone.
@@ -200,9 +198,7 @@ std::vector<std::unique_ptr<DecoderRun>> TokenDecoder::start() const {
 
 void TextAssembler::feed(std::size_t run_idx, std::vector<std::string> strings, std::string& out) {
   for (std::string& string : strings) {
-    if (string.size() > kMaxStringBytes) {
-      throw FormatError("the tokenizer's decoder makes more text than fits in memory; its file is damaged or hostile");
-    }
+    require_bounded_growth(num_bytes_in_, string.size());
     if (run_idx == runs_.size()) {
       out += string;
     } else {
@@ -212,6 +208,7 @@ void TextAssembler::feed(std::size_t run_idx, std::vector<std::string> strings, 
 }
 
 std::string TextAssembler::push(std::string token) {
+  num_bytes_in_ += token.size();
   std::string out;
   feed(0, {std::move(token)}, out);
   return out;
