@@ -144,6 +144,7 @@ TEST(Tokenizer, ThreadsMayShareOne) {
   const std::vector<TokenId> alone = tokenizer->encode(text, AddSpecial::kNo);
   std::vector<std::vector<TokenId>> together(4);
   std::vector<std::thread> threads;
+  threads.reserve(together.size());
   for (auto& ids : together) threads.emplace_back([&] { ids = tokenizer->encode(text, AddSpecial::kNo); });
   for (std::thread& thread : threads) thread.join();
   for (const auto& ids : together) EXPECT_EQ(ids, alone);
