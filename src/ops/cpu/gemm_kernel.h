@@ -76,6 +76,9 @@ struct GemmKernel {
   // A block of C that one thread sums at a time is at most this large, so that its sums and panels stay in the L2.
   std::int64_t max_local = 0;
   std::int64_t max_shared = 0;
+  // What is packed of the shared operand at once, unless that is less than max_shared rows: enough to keep all threads
+  // busy for a while, small enough for a cache that they share.
+  std::int64_t stretch_bytes = 8 << 20;
   // What packing a row of the operand that each thread packs for itself costs, and fetching one of the other, in
   // columns that could be multiplied meanwhile.
   std::int64_t local_cost = 0;
