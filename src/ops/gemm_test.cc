@@ -2,6 +2,7 @@
 #include "ops/gemm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -326,6 +327,33 @@ TEST(Gemm, NanAndInfinityStayInTheirRowsAndColumns) {
           }
           EXPECT_EQ(c.get(2 * extents.n), std::numeric_limits<double>::infinity());
         }
+      }
+    }
+  }
+}
+
+TEST(Gemm, RoundsSumsAsToBf16Does) {
+  Random random(11);
+  for (const std::int64_t m : {5, 70}) {
+    const std::int64_t n = 45;
+    const Operands operands = random_operands(DType::kF32, {m, n, 1}, Transpose::kNo, Transpose::kYes, random);
+    for (std::int64_t at = 0; at < m; ++at) {
+      // Ties to either side and their neighbours, in any binade, of either sign; then what is special.
+      const auto bits = static_cast<std::uint32_t>(random.next() & 0xFFFF0000U);
+      operands.a.set(at, std::bit_cast<float>(bits + 0x7FFFU + static_cast<std::uint32_t>(at % 3)));
+    }
+    operands.a.set(0, std::numeric_limits<float>::max());
+    operands.a.set(1, -std::numeric_limits<float>::infinity());
+    operands.a.set(2, std::numeric_limits<float>::quiet_NaN());
+    operands.a.set(3, std::numeric_limits<float>::denorm_min() * 0x18000);
+    for (std::int64_t at = 0; at < n; ++at) operands.b.set(at, 1);
+    for (const Way& way : ways(DType::kF32)) {
+      WorkerTeam team(1);
+      const Matrix c(DType::kBF16, m, n);
+      way.run(team, gemm_of(operands, c));
+      for (std::int64_t at = 0; at < m * n; ++at) {
+        const float sum = static_cast<float>(operands.a.get(at / n)) + 0.0F;
+        EXPECT_EQ(c.view().as<BF16>()[static_cast<std::size_t>(at)].bits, to_bf16(sum).bits) << way.name << " " << sum;
       }
     }
   }

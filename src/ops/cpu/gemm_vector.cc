@@ -7,6 +7,7 @@
 #include "base/bf16.h"
 #include "base/check.h"
 #include "ops/cpu/gemm_pack_avx512.h"
+#include "ops/cpu/gemm_write_avx512.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/gemm_vector.cc"  // NOLINT
@@ -59,6 +60,8 @@ void multiply(const GemmTile& tile) {
     for (int at = 0; at < kVectors; ++at) hn::Store(sums[row][at], d, tile.sums + row * kColumns + at * kLanes);
   }
 }
+
+#if HWY_TARGET != HWY_AVX3
 
 template <typename Out, typename Bias>
 void write_rows(const GemmOutput& output, const GemmPlace& place, const float* sums, std::int64_t stride) {
@@ -120,6 +123,8 @@ void pack(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int
   }
 }
 
+#endif  // AVX-512 has a writing and a packing of its own
+
 GemmKernel kernel(DType dtype) {
   const bool is_f32 = dtype == DType::kF32;
   GemmKernel made{.rows = kRows,
@@ -131,14 +136,15 @@ GemmKernel kernel(DType dtype) {
                   .max_shared = 512,
                   .local_cost = 8,
                   .shared_cost = 4,
-                  .multiply = multiply,
-                  .write = write};
+                  .multiply = multiply};
 #if HWY_TARGET == HWY_AVX3
+  made.write = write_avx512;
   made.pack_rows = is_f32 ? pack_vector_panel<PackedWord::kFloat, kAvx512Rows>
                           : pack_vector_panel<PackedWord::kWidenedFloat, kAvx512Rows>;
   made.pack_columns = is_f32 ? pack_vector_panel<PackedWord::kFloat, kAvx512Columns>
                              : pack_vector_panel<PackedWord::kWidenedFloat, kAvx512Columns>;
 #else
+  made.write = write;
   made.pack_rows = is_f32 ? pack<float, kRows> : pack<BF16, kRows>;
   made.pack_columns = is_f32 ? pack<float, kColumns> : pack<BF16, kColumns>;
 #endif
