@@ -63,8 +63,8 @@ GemmKernel avx512_bf16_kernel() {
           .max_shared = 512,
           .local_cost = 8,
           .shared_cost = 4,
-          .pack_rows = pack_vector_panel<PackedWord::kPair, kRows>,
-          .pack_columns = pack_vector_panel<PackedWord::kPair, kColumns>,
+          .pack_rows = pack_vector_panels<PackedWord::kPair, kRows>,
+          .pack_columns = pack_vector_panels<PackedWord::kPair, kColumns>,
           .multiply = multiply,
           .write = write_avx512};
 }

@@ -84,6 +84,7 @@ struct GemmKernel {
   std::int64_t local_cost = 0;
   std::int64_t shared_cost = 0;
 
+  // As many panels as the rows fill, one after the other; num_k is panel_k at most.
   void (*pack_rows)(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k) = nullptr;
   void (*pack_columns)(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k) = nullptr;
   void (*multiply)(const GemmTile& tile) = nullptr;
