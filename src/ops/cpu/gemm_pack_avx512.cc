@@ -132,19 +132,25 @@ std::int64_t panel_bytes(std::int64_t num_k) { return (num_k + kTileK - 1) / kTi
 // Sources are read in runs as long as can be: what stands side by side in a panel is often a multiple of 4 KiB apart in
 // the source, and a cache keeps few such lines.
 
+// How many rows of the source ahead are fetched: runs are too short for the CPU to foresee the next.
+constexpr std::int64_t kRowsAhead = 8;
+
 // One row to lines that are `stride` apart.
-HWY_INLINE void copy_row(std::byte* to, std::int64_t stride, const std::byte* from, std::int64_t num_k) {
+HWY_INLINE void copy_row(std::byte* to, std::int64_t stride, const std::byte* from, std::int64_t num_k,
+                         std::int64_t ahead_bytes) {
   for (std::int64_t tile = 0; tile < num_k / kTileK; ++tile, to += stride, from += 64) {
+    __builtin_prefetch(from + ahead_bytes);
     _mm512_store_si512(to, _mm512_loadu_si512(from));
   }
   if (num_k % kTileK != 0) _mm512_store_si512(to, _mm512_maskz_loadu_epi16(first_halves(num_k % kTileK), from));
 }
 
 void copy_rows(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k) {
+  const std::int64_t ahead = kRowsAhead * from.row_stride * from.element_bytes;
   for (std::int64_t row = 0; row < num_rows || row % kPanelRows != 0; ++row) {
     std::byte* const line = to + row / kPanelRows * panel_bytes(num_k) + row % kPanelRows * 64;
     if (row < num_rows) {
-      copy_row(line, 2 * kTileBytes, from.at(row, 0), num_k);
+      copy_row(line, 2 * kTileBytes, from.at(row, 0), num_k, ahead);
     } else {
       for (std::int64_t k = 0; k < num_k; k += kTileK) {
         _mm512_store_si512(line + k / kTileK * 2 * kTileBytes, _mm512_setzero_si512());
@@ -188,6 +194,8 @@ void pair_words(std::byte* to, const GemmSource& from, std::int64_t num_rows, st
       std::byte* tile = to + i * 64;
       for (std::int64_t row = 0; row < num_rows; row += kPanelRows, line += 64, tile += panel_bytes(num_k)) {
         const __mmask32 rows = first_halves(num_rows - row);
+        __builtin_prefetch(line + kRowsAhead * k_bytes);
+        __builtin_prefetch(line + (kRowsAhead + 1) * k_bytes);
         const __m512i first = _mm512_maskz_loadu_epi16(rest > 0 ? rows : __mmask32{0}, line);
         const __m512i second = _mm512_maskz_loadu_epi16(rest > 1 ? rows : __mmask32{0}, line + k_bytes);
         _mm512_store_si512(tile, _mm512_permutex2var_epi16(first, left, second));
