@@ -2,6 +2,7 @@
 #include "ops/gemm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -19,6 +20,7 @@
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/gemm_amx.h"
 #include "ops/cpu/gemm_blocked.h"
+#include "ops/cpu/gemm_vector.h"
 
 namespace sluice {
 namespace {
@@ -213,7 +215,7 @@ TEST(Gemm, AgreesWithATripleLoopInDoublePrecision) {
 
 TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
   Random random(2);
-  for (const Extents extents : {Extents{300, 530, 700}, Extents{2, 900, 600}, Extents{70, 1500, 40}}) {
+  for (const Extents extents : {Extents{130, 530, 520}, Extents{2, 900, 600}, Extents{70, 1100, 40}}) {
     for (const DType dtype : kDTypes) {
       for (const Transpose transpose_a : kTransposes) {
         for (const Transpose transpose_b : kTransposes) {
@@ -233,6 +235,48 @@ TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
       }
     }
   }
+}
+
+// A CPU that has them packs for the emulated tiles; the baseline stands for those with vectors.
+std::vector<cpu::GemmKernel> blocked_kernels() {
+  std::vector<cpu::GemmKernel> kernels{cpu::baseline_kernel(DType::kBF16)};
+  const std::vector<GemmPath>& paths = gemm_paths_available();
+  if (std::find(paths.begin(), paths.end(), GemmPath::kAvx512) != paths.end()) {
+    kernels.push_back(cpu::amx_kernel_on<cpu::EmulatedTiles>());
+  }
+  return kernels;
+}
+
+TEST(Gemm, GivesTheSameBitsWhateverTheBlocksOfC) {
+  Random random(9);
+  const Extents extents{75, 139, 530};
+  for (const Transpose transpose_a : kTransposes) {
+    for (const Transpose transpose_b : kTransposes) {
+      const Operands operands = random_operands(DType::kBF16, extents, transpose_a, transpose_b, random);
+      for (const cpu::GemmKernel& kernel : blocked_kernels()) {
+        WorkerTeam team(2);
+        const Matrix wanted(DType::kF32, extents.m, extents.n);
+        cpu::gemm_blocked(team, gemm_of(operands, wanted), kernel);
+        for (const std::int64_t max_rows : {1, 40, 70}) {
+          cpu::GemmKernel small = kernel;
+          small.max_local = max_rows;
+          small.max_shared = max_rows;
+          small.stretch_bytes = 1;
+          const Matrix c(DType::kF32, extents.m, extents.n);
+          cpu::gemm_blocked(team, gemm_of(operands, c), small);
+          EXPECT_TRUE(c.same_bits(wanted)) << max_rows;
+        }
+      }
+    }
+  }
+}
+
+TEST(Gemm, SumsOverALongKInEitherType) {
+  Random random(10);
+  const Extents extents{10, 20, 40000};
+  const Operands operands = random_operands(DType::kBF16, extents, Transpose::kYes, Transpose::kNo, random);
+  const Reference reference = product(operands, extents);
+  for (const Way& way : ways(DType::kBF16)) expect_right(way, operands, reference, extents);
 }
 
 TEST(Gemm, RepeatedOnOneTeamLeavesNothingOfTheLastProductBehind) {
@@ -283,6 +327,33 @@ TEST(Gemm, NanAndInfinityStayInTheirRowsAndColumns) {
           }
           EXPECT_EQ(c.get(2 * extents.n), std::numeric_limits<double>::infinity());
         }
+      }
+    }
+  }
+}
+
+TEST(Gemm, RoundsSumsAsToBf16Does) {
+  Random random(11);
+  for (const std::int64_t m : {5, 70}) {
+    const std::int64_t n = 45;
+    const Operands operands = random_operands(DType::kF32, {m, n, 1}, Transpose::kNo, Transpose::kYes, random);
+    for (std::int64_t at = 0; at < m; ++at) {
+      // Ties to either side and their neighbours, in any binade, of either sign; then what is special.
+      const auto bits = static_cast<std::uint32_t>(random.next() & 0xFFFF0000U);
+      operands.a.set(at, std::bit_cast<float>(bits + 0x7FFFU + static_cast<std::uint32_t>(at % 3)));
+    }
+    operands.a.set(0, std::numeric_limits<float>::max());
+    operands.a.set(1, -std::numeric_limits<float>::infinity());
+    operands.a.set(2, std::numeric_limits<float>::quiet_NaN());
+    operands.a.set(3, std::numeric_limits<float>::denorm_min() * 0x18000);
+    for (std::int64_t at = 0; at < n; ++at) operands.b.set(at, 1);
+    for (const Way& way : ways(DType::kF32)) {
+      WorkerTeam team(1);
+      const Matrix c(DType::kBF16, m, n);
+      way.run(team, gemm_of(operands, c));
+      for (std::int64_t at = 0; at < m * n; ++at) {
+        const float sum = static_cast<float>(operands.a.get(at / n)) + 0.0F;
+        EXPECT_EQ(c.view().as<BF16>()[static_cast<std::size_t>(at)].bits, to_bf16(sum).bits) << way.name << " " << sum;
       }
     }
   }

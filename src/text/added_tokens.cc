@@ -30,6 +30,7 @@ std::vector<std::uint32_t> indices(const std::vector<AddedToken>& tokens, bool n
 
 std::vector<std::string> words(const std::vector<AddedToken>& tokens, const std::vector<std::uint32_t>& chosen) {
   std::vector<std::string> words;
+  words.reserve(chosen.size());
   for (const std::uint32_t idx : chosen) words.push_back(tokens[idx].matched);
   return words;
 }

@@ -1,7 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/aligned_text.h"
 
+#include <fmt/format.h>
+
+#include "base/error.h"
+
 namespace sluice {
+
+void require_bounded_growth(std::size_t num_bytes_before, std::size_t num_bytes_after) {
+  if (num_bytes_after <= kMaxGrowth * num_bytes_before + kMaxGrowthSlackBytes) return;
+  throw FormatError(
+      fmt::format("the tokenizer's rules make a text of {} bytes more than {} times as long; its file is "
+                  "damaged or hostile",
+                  num_bytes_before, kMaxGrowth));
+}
 
 AlignedText::AlignedText(std::string_view text, std::size_t input_begin, Tracking tracking)
     : tracking_(tracking), text_(text) {
@@ -28,12 +40,14 @@ void TextRewriter::keep(std::size_t begin, std::size_t end) {
 
 void TextRewriter::replace(std::size_t begin, std::size_t end, std::string_view with) {
   to_.text_ += with;
+  require_bounded_growth(from_.size(), to_.size());
   if (from_.tracking_ == Tracking::kOff) return;
   to_.origins_.insert(to_.origins_.end(), with.size(), from_.origin(begin, end));
 }
 
 void TextRewriter::insert(std::size_t at, std::string_view text) {
   to_.text_ += text;
+  require_bounded_growth(from_.size(), to_.size());
   if (from_.tracking_ == Tracking::kOff) return;
   std::uint32_t place = 0;
   if (at < from_.size()) {

@@ -13,6 +13,12 @@
 
 namespace sluice {
 
+// No rule of a real tokenizer multiplies text by more than 11 (U+FDFA in NFKC); a file could ask for anything.
+constexpr std::size_t kMaxGrowth = 64;
+constexpr std::size_t kMaxGrowthSlackBytes = 4096;
+// Throws FormatError.
+void require_bounded_growth(std::size_t num_bytes_before, std::size_t num_bytes_after);
+
 enum class Tracking { kOff, kOn };
 
 class AlignedText {

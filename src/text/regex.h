@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A regular expression of a tokenizer, compiled by PCRE2 with Unicode classes. Immutable and shared by threads; each
-// search has a RegexSearch of its own. Searches are bounded: a pattern that backtracks without end is refused.
+// search has a RegexSearch of its own. Searches are bounded: a pattern that backtracks without end is refused. Letters
+// that are newer than PCRE2's Unicode (14 in 10.42) are no letters here, while Hugging Face's Oniguruma may know them.
 #pragma once
 
 #include <cstddef>

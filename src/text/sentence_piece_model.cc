@@ -32,6 +32,7 @@ class SentencePieceModel final : public TokenModel {
           fmt::format("{} has {} pieces; at most {} are taken", where, processor_.GetPieceSize(), kMaxPieces));
     }
     std::vector<std::string> pieces;
+    pieces.reserve(static_cast<std::size_t>(processor_.GetPieceSize()));
     for (int id = 0; id < processor_.GetPieceSize(); ++id) pieces.push_back(processor_.IdToPiece(id));
     vocabulary_ = Vocabulary::from_list(std::move(pieces));
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "text/aligned_text.h"
 #include "text/byte_alphabet.h"
 #include "text/component_list.h"
 #include "text/decoder_steps.h"
@@ -197,6 +198,7 @@ std::vector<std::unique_ptr<DecoderRun>> TokenDecoder::start() const {
 
 void TextAssembler::feed(std::size_t run_idx, std::vector<std::string> strings, std::string& out) {
   for (std::string& string : strings) {
+    require_bounded_growth(num_bytes_in_, string.size());
     if (run_idx == runs_.size()) {
       out += string;
     } else {
@@ -206,6 +208,7 @@ void TextAssembler::feed(std::size_t run_idx, std::vector<std::string> strings, 
 }
 
 std::string TextAssembler::push(std::string token) {
+  num_bytes_in_ += token.size();
   std::string out;
   feed(0, {std::move(token)}, out);
   return out;

@@ -3,6 +3,7 @@
 // is made by a DecoderRun of its own, token by token: what comes out early is what decoding the whole would give.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -59,6 +60,7 @@ class TextAssembler {
   void feed(std::size_t run_idx, std::vector<std::string> strings, std::string& out);
 
   std::vector<std::unique_ptr<DecoderRun>> runs_;
+  std::size_t num_bytes_in_ = 0;
 };
 
 }  // namespace sluice

@@ -13,8 +13,9 @@ namespace sluice {
 namespace {
 
 void require_text(std::string_view text) {
-  // Ranges are 32 bits, and rewriting can double a text more than once.
-  static constexpr std::size_t kMaxTextBytes = std::numeric_limits<std::uint32_t>::max() / 16;
+  // Places are 32 bits, in the text that rewriting has made longer too.
+  static constexpr std::size_t kMaxTextBytes =
+      std::numeric_limits<std::uint32_t>::max() / kMaxGrowth - kMaxGrowthSlackBytes;
   if (text.size() > kMaxTextBytes) {
     throw InvalidInput(
         fmt::format("a text of {} bytes is too long for one call of the tokenizer; cut it into parts of at "
@@ -75,7 +76,10 @@ void encode_pieces(const TokenizerParts& parts, const SplitText& split, Emit emi
 SplitText split_into_words(const TokenizerParts& parts, std::string_view text, Tracking tracking) {
   require_text(text);
   SplitText split = cut_added_tokens(parts, text, tracking);
-  for (const auto& step : parts.pre_tokenizers) step->apply(split);
+  for (const auto& step : parts.pre_tokenizers) {
+    step->apply(split);
+    require_bounded_growth(text.size(), split.text.size());
+  }
   return split;
 }
 

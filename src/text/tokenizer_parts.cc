@@ -8,7 +8,11 @@
 namespace sluice {
 
 AlignedText TokenizerParts::normalize(AlignedText text) const {
-  for (const auto& normalizer : normalizers) text = normalizer->apply(std::move(text));
+  const std::size_t num_bytes = text.size();
+  for (const auto& normalizer : normalizers) {
+    text = normalizer->apply(std::move(text));
+    require_bounded_growth(num_bytes, text.size());
+  }
   return text;
 }
 

@@ -29,7 +29,7 @@ class WordCache {
   static constexpr std::size_t kMaxWordsPerPart = 2048;
 
   struct Hash {
-    using is_transparent = void;
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard library's name
     std::size_t operator()(std::string_view word) const { return std::hash<std::string_view>()(word); }
   };
   struct Part {

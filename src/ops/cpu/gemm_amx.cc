@@ -2,7 +2,7 @@
 #include "ops/cpu/gemm_amx.h"
 
 #include "ops/cpu/gemm_pack_avx512.h"
-#include "ops/cpu/gemm_vector.h"
+#include "ops/cpu/gemm_write_avx512.h"
 
 HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16")
 namespace sluice::cpu {
@@ -54,7 +54,7 @@ GemmKernel amx_kernel_without_unit() {
           .pack_rows = pack_row_tiles,
           .pack_columns = pack_column_tiles,
           .transpose = transpose_sums,
-          .write = avx512_kernel(DType::kBF16).write};
+          .write = write_avx512};
 }
 
 GemmKernel amx_bf16_kernel() { return amx_kernel_on<TileRegisters>(); }

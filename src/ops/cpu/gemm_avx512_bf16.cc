@@ -12,7 +12,7 @@
 
 #include "hwy/base.h"
 #include "ops/cpu/gemm_pack_avx512.h"
-#include "ops/cpu/gemm_vector.h"
+#include "ops/cpu/gemm_write_avx512.h"
 
 HWY_PUSH_ATTRIBUTES("avx,avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")
 namespace sluice::cpu {
@@ -63,10 +63,10 @@ GemmKernel avx512_bf16_kernel() {
           .max_shared = 512,
           .local_cost = 8,
           .shared_cost = 4,
-          .pack_rows = pack_vector_panel<PackedWord::kPair, kRows>,
-          .pack_columns = pack_vector_panel<PackedWord::kPair, kColumns>,
+          .pack_rows = pack_vector_panels<PackedWord::kPair, kRows>,
+          .pack_columns = pack_vector_panels<PackedWord::kPair, kColumns>,
           .multiply = multiply,
-          .write = avx512_kernel(DType::kBF16).write};
+          .write = write_avx512};
 }
 
 }  // namespace sluice::cpu

@@ -15,6 +15,9 @@ constexpr std::uint64_t kLineBytes = 64;
 // Where C is f32, a longer k is summed in stretches into C, so that what is packed of the shared operand stays wide.
 constexpr std::int64_t kMaxK = 16384;
 
+// Panels of the shared operand that are packed as one item: enough to read whole lines of any source.
+constexpr std::int64_t kSharedWidths = 4;
+
 std::int64_t blocks(std::int64_t value, std::int64_t block) { return (value + block - 1) / block; }
 
 GemmSource source_a(const Gemm& args) {
@@ -87,13 +90,14 @@ class BlockedGemm {
   }
 
   void run_stretch(std::int64_t first, std::int64_t count) {
-    const std::int64_t num_widths = blocks(count, shared_width_);
-    team_.for_each(num_panels() * num_widths, [&](std::int64_t item_idx, std::size_t) {
-      const std::int64_t panel = item_idx / num_widths;
-      const std::int64_t row = item_idx % num_widths * shared_width_;
+    const std::int64_t num_rows = kSharedWidths * shared_width_;
+    const std::int64_t num_pieces = blocks(count, num_rows);
+    team_.for_each(num_panels() * num_pieces, [&](std::int64_t item_idx, std::size_t) {
+      const std::int64_t panel = item_idx / num_pieces;
+      const std::int64_t row = item_idx % num_pieces * num_rows;
       GemmSource from = shared_;
       from.data = shared_.at(first + row, first_k_ + panel * kernel_.panel_k);
-      pack_shared_(packed_shared(panel, row), from, std::min(shared_width_, count - row), panel_k(panel));
+      pack_shared_(packed_shared(panel, row), from, std::min(num_rows, count - row), panel_k(panel));
     });
     const std::int64_t num_across = blocks(count, plan_.shared_block);
     const std::int64_t num_along = blocks(plan_.num_local, plan_.local_block);
@@ -127,7 +131,9 @@ class BlockedGemm {
     if (kernel_.enter != nullptr) kernel_.enter();
     for (std::int64_t panel = 0; panel < num_panels(); ++panel) {
       const std::int64_t k = panel_k(panel);
-      pack_block(panel_memory, block, panel);
+      GemmSource from = local_;
+      from.data = local_.at(block.local, first_k_ + panel * kernel_.panel_k);
+      pack_local_(panel_memory, from, block.num_local, k);
       GemmTile tile{.num_k = k, .is_first = panel == 0};
       for (std::int64_t along = 0; along < local_widths; ++along) {
         const std::byte* const local = panel_memory + along * local_width_ * padded(k) * kernel_.packed_bytes;
@@ -145,15 +151,6 @@ class BlockedGemm {
       }
     }
     if (kernel_.leave != nullptr) kernel_.leave();
-  }
-
-  void pack_block(std::byte* to, const Block& block, std::int64_t panel) const {
-    for (std::int64_t row = 0; row < block.num_local; row += local_width_) {
-      GemmSource from = local_;
-      from.data = local_.at(block.local + row, first_k_ + panel * kernel_.panel_k);
-      pack_local_(to + row * padded(panel_k(panel)) * kernel_.packed_bytes, from,
-                  std::min(local_width_, block.num_local - row), panel_k(panel));
-    }
   }
 
   // Each tile of this panel fetches its share of what the next will read.

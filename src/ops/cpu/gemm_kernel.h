@@ -76,11 +76,15 @@ struct GemmKernel {
   // A block of C that one thread sums at a time is at most this large, so that its sums and panels stay in the L2.
   std::int64_t max_local = 0;
   std::int64_t max_shared = 0;
+  // What is packed of the shared operand at once, unless that is less than max_shared rows: enough to keep all threads
+  // busy for a while, small enough for a cache that they share.
+  std::int64_t stretch_bytes = 8 << 20;
   // What packing a row of the operand that each thread packs for itself costs, and fetching one of the other, in
   // columns that could be multiplied meanwhile.
   std::int64_t local_cost = 0;
   std::int64_t shared_cost = 0;
 
+  // As many panels as the rows fill, one after the other; num_k is panel_k at most.
   void (*pack_rows)(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k) = nullptr;
   void (*pack_columns)(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k) = nullptr;
   void (*multiply)(const GemmTile& tile) = nullptr;

@@ -18,7 +18,7 @@ enum class PackedWord : std::uint8_t {
 
 // Vector kernels: word w of row r stands at w * width + r. width is at most 32.
 template <PackedWord kWord, int kWidth>
-void pack_vector_panel(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k);
+void pack_vector_panels(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k);
 
 // Tiles: 16 rows by 16 words, dense; the two tiles of 32 rows and the same k are neighbours. In a row tile the words of
 // a row are neighbours, in a column tile the words of one k.

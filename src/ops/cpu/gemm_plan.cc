@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "base/units.h"
 
 namespace sluice::cpu {
 namespace {
-
-// Large enough that a stretch keeps all threads busy for a while, small enough for a shared cache.
-constexpr std::int64_t kStretchBytes = 8 << 20;
 
 std::int64_t up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 std::int64_t blocks(std::int64_t value, std::int64_t block) { return (value + block - 1) / block; }
@@ -29,20 +27,34 @@ struct Blocks {
   std::int64_t shared = 0;
 };
 
+struct Candidate {
+  std::int64_t block = 0;
+  std::uint32_t num_blocks = 0;
+};
+
+// Multiples of the width up to `most`, none larger than it takes to cover `total`; largest first.
+std::vector<Candidate> candidates(std::int64_t most, std::int64_t total, std::int64_t width) {
+  std::vector<Candidate> found;
+  for (std::int64_t block = std::min(up(most, width), up(total, width)); block > 0; block -= width) {
+    found.push_back({.block = block, .num_blocks = static_cast<std::uint32_t>(blocks(total, block))});
+  }
+  return found;
+}
+
 // The time of the slowest thread, in multiplications, is least for these.
 Blocks choose_blocks(const GemmKernel& kernel, const GemmPlan& plan, Blocks width, std::size_t num_threads) {
   Blocks best;
   std::int64_t best_cost = std::numeric_limits<std::int64_t>::max();
-  for (std::int64_t shared = up(kernel.max_shared, width.shared); shared > 0; shared -= width.shared) {
-    if (shared - width.shared >= plan.stretch) continue;
-    for (std::int64_t local = up(kernel.max_local, width.local); local > 0; local -= width.local) {
-      if (local - width.local >= plan.num_local) continue;
-      const std::int64_t num_blocks = blocks(plan.num_local, local) * blocks(plan.stretch, shared);
-      const std::int64_t num_rounds = blocks(num_blocks, static_cast<std::int64_t>(num_threads));
-      const std::int64_t cost = num_rounds * (local * shared + local * kernel.local_cost + shared * kernel.shared_cost);
+  const auto threads = static_cast<std::uint32_t>(num_threads);
+  const std::vector<Candidate> locals = candidates(kernel.max_local, plan.num_local, width.local);
+  for (const Candidate& shared : candidates(kernel.max_shared, plan.stretch, width.shared)) {
+    for (const Candidate& local : locals) {
+      const std::uint32_t num_rounds = (local.num_blocks * shared.num_blocks + threads - 1) / threads;
+      const std::int64_t cost = num_rounds * (local.block * shared.block + local.block * kernel.local_cost +
+                                              shared.block * kernel.shared_cost);
       if (cost < best_cost) {
         best_cost = cost;
-        best = {.local = local, .shared = shared};
+        best = {.local = local.block, .shared = shared.block};
       }
     }
   }
@@ -65,7 +77,7 @@ GemmPlan plan_gemm(const GemmKernel& kernel, const Gemm& args, std::int64_t num_
 
   const std::int64_t row_bytes = std::max<std::int64_t>(up(num_k, kernel.k_step) * kernel.packed_bytes, 1);
   const std::int64_t most = static_cast<std::int64_t>(kMaxGemmSharedBytes) / row_bytes;
-  const std::int64_t wanted = std::max(kStretchBytes / row_bytes, std::min(most, kernel.max_shared));
+  const std::int64_t wanted = std::max(kernel.stretch_bytes / row_bytes, std::min(most, kernel.max_shared));
   const std::int64_t at_most = std::max(wanted / width.shared * width.shared, width.shared);
   plan.stretch = up(blocks(plan.num_shared, blocks(plan.num_shared, at_most)), width.shared);
 

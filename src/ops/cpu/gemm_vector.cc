@@ -7,6 +7,7 @@
 #include "base/bf16.h"
 #include "base/check.h"
 #include "ops/cpu/gemm_pack_avx512.h"
+#include "ops/cpu/gemm_write_avx512.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/gemm_vector.cc"  // NOLINT
@@ -60,6 +61,8 @@ void multiply(const GemmTile& tile) {
   }
 }
 
+#if HWY_TARGET != HWY_AVX3
+
 template <typename Out, typename Bias>
 void write_rows(const GemmOutput& output, const GemmPlace& place, const float* sums, std::int64_t stride) {
   const F32Tag d;
@@ -97,7 +100,7 @@ void write(const GemmOutput& output, const GemmPlace& place, const float* sums, 
 }
 
 template <typename T, int kWidth>
-void pack(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k) {
+void pack_panel(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k) {
   auto* const floats = reinterpret_cast<float*>(to);
   const auto as_float = [](T value) {
     if constexpr (std::is_same_v<T, float>) {
@@ -120,6 +123,17 @@ void pack(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int
   }
 }
 
+template <typename T, int kWidth>
+void pack(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k) {
+  GemmSource panel = from;
+  for (std::int64_t row = 0; row < num_rows; row += kWidth, to += kWidth * num_k * std::int64_t{sizeof(float)}) {
+    panel.data = from.at(row, 0);
+    pack_panel<T, kWidth>(to, panel, std::min<std::int64_t>(kWidth, num_rows - row), num_k);
+  }
+}
+
+#endif  // AVX-512 has a writing and a packing of its own
+
 GemmKernel kernel(DType dtype) {
   const bool is_f32 = dtype == DType::kF32;
   GemmKernel made{.rows = kRows,
@@ -131,14 +145,15 @@ GemmKernel kernel(DType dtype) {
                   .max_shared = 512,
                   .local_cost = 8,
                   .shared_cost = 4,
-                  .multiply = multiply,
-                  .write = write};
+                  .multiply = multiply};
 #if HWY_TARGET == HWY_AVX3
-  made.pack_rows = is_f32 ? pack_vector_panel<PackedWord::kFloat, kAvx512Rows>
-                          : pack_vector_panel<PackedWord::kWidenedFloat, kAvx512Rows>;
-  made.pack_columns = is_f32 ? pack_vector_panel<PackedWord::kFloat, kAvx512Columns>
-                             : pack_vector_panel<PackedWord::kWidenedFloat, kAvx512Columns>;
+  made.write = write_avx512;
+  made.pack_rows = is_f32 ? pack_vector_panels<PackedWord::kFloat, kAvx512Rows>
+                          : pack_vector_panels<PackedWord::kWidenedFloat, kAvx512Rows>;
+  made.pack_columns = is_f32 ? pack_vector_panels<PackedWord::kFloat, kAvx512Columns>
+                             : pack_vector_panels<PackedWord::kWidenedFloat, kAvx512Columns>;
 #else
+  made.write = write;
   made.pack_rows = is_f32 ? pack<float, kRows> : pack<BF16, kRows>;
   made.pack_columns = is_f32 ? pack<float, kColumns> : pack<BF16, kColumns>;
 #endif

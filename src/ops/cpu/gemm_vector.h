@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that multiply f32 (bf16 is widened when it is packed) with fused multiply-adds, for each instruction set that
-// Highway dispatches to; and the writing of finished tiles, which all kernels share.
+// Highway dispatches to.
 #pragma once
 
 #include "ops/cpu/gemm_kernel.h"
