@@ -108,13 +108,19 @@ class SpanFinder {
     if (!begin) cannot_tell(idx);
     const std::optional<std::size_t> end = find_end(idx, own);
     if (!end) cannot_tell(idx);
-    return {*begin, std::max(*begin, *end)};
+    const TextSpan span{*begin, std::max(*begin, *end)};
+    if (!begin_is_sure_ && idx + 1 < messages_.size()) {
+      const std::optional<TextSpan> next = dependent(messages_, text_, idx + 1);
+      if (next && next->begin < span.end) cannot_tell(idx);
+    }
+    return span;
   }
 
   std::optional<std::size_t> find_begin(std::size_t idx, const std::optional<TextSpan>& own) {
     const Json before = first_messages(idx);
     const std::optional<std::string> prompt = try_render(before, GenerationPromptWish::kAdd);
-    if (prompt && text_.starts_with(*prompt)) return prompt->size();
+    begin_is_sure_ = prompt && text_.starts_with(*prompt);
+    if (begin_is_sure_) return prompt->size();
     if (!own) return std::nullopt;
     const std::string header = generation_prompt(before, prompt);
     if (header.empty()) return own->begin;
@@ -170,6 +176,7 @@ class SpanFinder {
   const Json& messages_;
   const std::string& text_;
   const ChatRenderer& render_;
+  bool begin_is_sure_ = false;  // of the message at hand: nothing that comes later stands before it
 };
 
 }  // namespace

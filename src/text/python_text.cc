@@ -174,7 +174,7 @@ std::vector<std::string_view> split_whitespace(std::string_view text, std::int64
   text = strip(text, std::nullopt, near);
   while (!text.empty()) {
     if (max_splits >= 0 && static_cast<std::int64_t>(parts.size()) == max_splits) {
-      parts.push_back(strip(text, std::nullopt, left ? TextSides::kRight : TextSides::kLeft));
+      parts.push_back(text);
       break;
     }
     std::size_t taken = 0;
