@@ -62,7 +62,10 @@ RenderedChat ChatTemplate::render(const nlohmann::ordered_json& messages, const 
                                                                     : RenderOptions::GenerationPrompt::kNone;
     return run(variation, changed).text;
   };
-  std::vector<TextSpan> spans = find_assistant_spans(messages, output.text, render_variation);
+  const GenerationPromptWish wish = options.generation_prompt == RenderOptions::GenerationPrompt::kAdd
+                                        ? GenerationPromptWish::kAdd
+                                        : GenerationPromptWish::kNone;
+  std::vector<TextSpan> spans = find_assistant_spans(messages, output.text, wish, render_variation);
   return {std::move(output.text), std::move(spans)};
 }
 
