@@ -36,7 +36,7 @@ MESSAGES = {
     "system and turns": [system("Be brief."), user("Hi"), assistant("Hello!"), user("And?"), assistant("Nothing.")],
     "three turns": [user("a"), assistant("b"), user("c"), assistant("d"), user("e"), assistant("f")],
     "unicode": [user("Größe 😀 中文 \u00a0 é"), assistant("日本語 – “quoted” <|x|> 'single' \"double\"")],
-    "blanks around": [user("  padded \n"), assistant("\n\n padded too  \n")],
+    "blanks around": [user("  padded \n"), assistant("\n\n framed  \n")],
     "empty contents": [user(""), assistant("")],
     "line ends": [user("a\r\nb\n\n\nc"), assistant("d\n\n\ne\r\n")],
     "jinja in contents": [user("{{ 1 + 1 }} {% if %} {# c #}"), assistant("}} %} {{ x }}")],

@@ -196,7 +196,10 @@ class Templates(unittest.TestCase):
             if all(message["content"] for message in said):
                 self.assertEqual(len(spans), len(said), where)
                 for span, message in zip(spans, said):
-                    self.assertIn(message["content"].split("</think>")[-1].strip().split("\n")[0], span, where)
+                    # Some templates drop the words of a message that calls tools.
+                    last_words = message["content"].split("</think>")[-1].strip().split("\n")[0]
+                    calls = [call["function"]["name"] for call in message.get("tool_calls", [])]
+                    self.assertTrue(any(part in span for part in [last_words, *calls]), where)
             for message in messages:
                 words = message["content"]
                 if message["role"] in ("user", "system") and isinstance(words, str) and len(words.strip()) > 4 and "echo" not in words:

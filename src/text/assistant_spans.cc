@@ -21,13 +21,13 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kStandIns[] = {"Vhxq0zk", "jWy8pQ4"};
 
 std::size_t common_prefix(std::string_view left, std::string_view right) {
-  return static_cast<std::size_t>(
-      std::mismatch(left.begin(), left.end(), right.begin(), right.end()).first - left.begin());
+  return static_cast<std::size_t>(std::mismatch(left.begin(), left.end(), right.begin(), right.end()).first -
+                                  left.begin());
 }
 
 std::size_t common_suffix(std::string_view left, std::string_view right) {
-  return static_cast<std::size_t>(
-      std::mismatch(left.rbegin(), left.rend(), right.rbegin(), right.rend()).first - left.rbegin());
+  return static_cast<std::size_t>(std::mismatch(left.rbegin(), left.rend(), right.rbegin(), right.rend()).first -
+                                  left.rbegin());
 }
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
@@ -74,9 +74,10 @@ class SpanFinder {
 
  private:
   [[noreturn]] void cannot_tell(std::size_t idx) const {
-    throw FormatError(fmt::format("the chat template does not let the words of message {} be told from its own; mark "
-                                  "them with {{% generation %}} and {{% endgeneration %}} in the template",
-                                  idx));
+    throw FormatError(
+        fmt::format("the chat template does not let the words of message {} be told from its own; mark "
+                    "them with {{% generation %}} and {{% endgeneration %}} in the template",
+                    idx));
   }
 
   // Nothing where the template refuses the conversation: a variation need not be one that makes sense to it.
@@ -137,7 +138,9 @@ class SpanFinder {
     begin_is_sure_ = prompt && text_.starts_with(*prompt);
     if (begin_is_sure_) return prompt->size();
     if (!own) return std::nullopt;
-    const std::string header = generation_prompt(before, prompt);
+    // Without the blanks in front of it, which belong to the turn before and are missing at the start.
+    const std::string whole_header = generation_prompt(before, prompt);
+    const std::string_view header = strip(whole_header, std::nullopt, TextSides::kLeft);
     if (header.empty()) return own->begin;
     // The header stands between the words of the message before and those of this one. Some templates prompt with more
     // than they leave in old turns, so its longest beginning counts.
@@ -155,8 +158,7 @@ class SpanFinder {
         best_size = size;
       }
     }
-    const bool has_words = !strip(std::string_view(header).substr(0, best_size), std::nullopt, TextSides::kBoth).empty();
-    return best && has_words ? best : std::nullopt;
+    return best;
   }
 
   // What asking for the assistant's turn adds to the messages before it.
@@ -183,8 +185,8 @@ class SpanFinder {
     return strip(*last, std::nullopt, TextSides::kRight).size();
   }
 
-  // How much of the text from `at` ends the turn: what follows message idx in `last`, where nothing comes after it (from
-  // `last_at`), also where the assistant is asked to go on, and here; less the blanks behind it.
+  // How much of the text from `at` ends the turn: what follows message idx in `last`, where nothing comes after it
+  // (from `last_at`), also where the assistant is asked to go on, and here; less the blanks behind it.
   std::size_t turn_end(const Json& until, const std::string& last, std::size_t last_at, std::size_t at) const {
     std::string_view tail = std::string_view(last).substr(last_at);
     const std::optional<std::string> prompted = try_render(until, GenerationPromptWish::kAdd);

@@ -59,7 +59,7 @@ RenderedChat ChatTemplate::render(const nlohmann::ordered_json& messages, const 
   const auto render_variation = [&](const nlohmann::ordered_json& variation, GenerationPromptWish wish) {
     RenderOptions changed = options;
     changed.generation_prompt = wish == GenerationPromptWish::kAdd ? RenderOptions::GenerationPrompt::kAdd
-                                                                    : RenderOptions::GenerationPrompt::kNone;
+                                                                   : RenderOptions::GenerationPrompt::kNone;
     return run(variation, changed).text;
   };
   const GenerationPromptWish wish = options.generation_prompt == RenderOptions::GenerationPrompt::kAdd

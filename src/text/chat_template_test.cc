@@ -63,9 +63,9 @@ constexpr const char* kForgetful =
     "{% if add_generation_prompt %}<assistant>{% endif %}";
 
 TEST(ChatTemplate, TurnsWhoseThoughtsWereDroppedAreFound) {
-  const Json messages = {message("user", "q"), message("assistant", "<think>a</think>call"), message("tool", "r"),
-                         message("assistant", "<think>b</think>done"), message("user", "q2"),
-                         message("assistant", "<think>c</think>last")};
+  const Json messages = {message("user", "q"),  message("assistant", "<think>a</think>call"),
+                         message("tool", "r"),  message("assistant", "<think>b</think>done"),
+                         message("user", "q2"), message("assistant", "<think>c</think>last")};
   EXPECT_THAT(words(kForgetful, messages), ElementsAre("call<end>", "done<end>", "<think>c</think>last<end>"));
 }
 

@@ -33,8 +33,10 @@ class Path {
       return;
     }
     for (const std::string_view part : split(attribute->as_text(), ".", -1, SplitFrom::kLeft)) {
-      const bool number = part.size() < 10 && is_all(part, TextClass::kDigit) && part.front() >= '0' && part.front() <= '9';
-      parts_.push_back(number ? JinjaValue(std::int64_t{std::stoll(std::string(part))}) : JinjaValue(std::string(part)));
+      const bool number =
+          part.size() < 10 && is_all(part, TextClass::kDigit) && part.front() >= '0' && part.front() <= '9';
+      parts_.push_back(number ? JinjaValue(std::int64_t{std::stoll(std::string(part))})
+                              : JinjaValue(std::string(part)));
     }
   }
 
@@ -50,9 +52,7 @@ class Path {
   JinjaValues parts_;
 };
 
-JinjaValue without_case(JinjaValue value) {
-  return value.is_text() ? JinjaValue(to_lower(value.as_text())) : value;
-}
+JinjaValue without_case(JinjaValue value) { return value.is_text() ? JinjaValue(to_lower(value.as_text())) : value; }
 
 JinjaValue default_filter(Interpreter, Input input, Arguments arguments) {
   const BoundJinjaArguments bound("default", 0, {"default_value", "boolean"}, std::move(arguments));
@@ -205,8 +205,8 @@ JinjaValue extreme_filter(Interpreter interpreter, Input input, Arguments argume
   for (JinjaValue& item : interpreter.iterate(input)) {
     JinjaValue key = path.follow(interpreter, item);
     if (!bound.truth(0)) key = without_case(std::move(key));
-    const bool better = !best || (kMax ? less(best->key, key, interpreter.meter())
-                                       : less(key, best->key, interpreter.meter()));
+    const bool better =
+        !best || (kMax ? less(best->key, key, interpreter.meter()) : less(key, best->key, interpreter.meter()));
     if (better) best = Keyed{std::move(key), std::move(item)};
   }
   return best ? best->item : JinjaValue::undefined("No aggregated item, sequence was empty.");

@@ -106,13 +106,9 @@ JinjaValue make_sequence(JinjaSequence::Kind kind, JinjaValues items) {
   return JinjaValue(std::make_shared<const JinjaSequence>(std::move(sequence)));
 }
 
-JinjaValue JinjaValue::list(JinjaValues items) {
-  return make_sequence(JinjaSequence::Kind::kList, std::move(items));
-}
+JinjaValue JinjaValue::list(JinjaValues items) { return make_sequence(JinjaSequence::Kind::kList, std::move(items)); }
 
-JinjaValue JinjaValue::tuple(JinjaValues items) {
-  return make_sequence(JinjaSequence::Kind::kTuple, std::move(items));
-}
+JinjaValue JinjaValue::tuple(JinjaValues items) { return make_sequence(JinjaSequence::Kind::kTuple, std::move(items)); }
 
 JinjaValue JinjaValue::dict(JinjaPairs items) {
   return JinjaValue(std::make_shared<const JinjaDict>(std::move(items)));

@@ -10,12 +10,7 @@ const { Template } = require("@huggingface/jinja");
 
 const texts = JSON.parse(readFileSync(0, "utf8")).map(({ template, variables }) => {
   try {
-    return new Template(template).render({
-      ...variables,
-      raise_exception: (message) => {
-        throw new Error(message);
-      },
-    });
+    return new Template(template).render(variables);
   } catch {
     return null;
   }
