@@ -241,11 +241,14 @@ class Templates(unittest.TestCase):
                               input=json.dumps(jobs), capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         others = json.loads(done.stdout)
-        # It is not Jinja2: where it fails, or prints floats and None its own way, Jinja2 has been heard already.
-        compared = [(job["title"], text, other) for job, text, other in zip(jobs, texts, others) if other is not None]
-        wrong = [f"{title}: {text!r} != {other!r}" for title, text, other in compared if text != other]
-        self.assertGreater(len(compared), len(jobs) * 0.8)
-        self.assertEqual(len(wrong), 0, f"{len(wrong)} of {len(compared)} differ:\n" + "\n".join(wrong[:20]))
+        # It is not Jinja2: an empty dict with an indent has a line break in it, equal messages are not the same one. What
+        # the two disagree on, Jinja2 decides.
+        compared = [(job, text, other) for job, text, other in zip(jobs, texts, others) if other is not None]
+        differing = [(job, text, other) for job, text, other in compared if text != other]
+        self.assertGreater(len(compared), len(jobs) * 0.9)
+        self.assertLess(len(differing), len(compared) * 0.06)
+        for job, text, other in differing:
+            self.assertEqual(text, render_reference(job["template"], **job["variables"]), f"{job['title']}: {other!r}")
 
 
 if __name__ == "__main__":

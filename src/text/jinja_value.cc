@@ -144,6 +144,7 @@ std::string_view JinjaValue::type_name() const {
   return as_object()->type_name();
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the items are moved out of it
 JinjaDict::JinjaDict(JinjaPairs items) {
   int deepest = 0;
   items_.reserve(items.size());
