@@ -58,7 +58,8 @@ Json read_json(const std::string& path) {
 void add_setting(Json& variables, const std::string& setting) {
   const std::size_t equals = setting.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw InvalidInput(fmt::format("--set needs a name and a JSON value, as in enable_thinking=false, got {}", setting));
+    throw InvalidInput(
+        fmt::format("--set needs a name and a JSON value, as in enable_thinking=false, got {}", setting));
   }
   variables[setting.substr(0, equals)] = parse(setting.substr(equals + 1), "the value of --set " + setting);
 }

@@ -21,16 +21,28 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kStandIns[] = {"Vhxq0zk", "jWy8pQ4"};
 
 std::size_t common_prefix(std::string_view left, std::string_view right) {
-  return static_cast<std::size_t>(
-      std::mismatch(left.begin(), left.end(), right.begin(), right.end()).first - left.begin());
+  return static_cast<std::size_t>(std::mismatch(left.begin(), left.end(), right.begin(), right.end()).first -
+                                  left.begin());
 }
 
 std::size_t common_suffix(std::string_view left, std::string_view right) {
-  return static_cast<std::size_t>(
-      std::mismatch(left.rbegin(), left.rend(), right.rbegin(), right.rend()).first - left.rbegin());
+  return static_cast<std::size_t>(std::mismatch(left.rbegin(), left.rend(), right.rbegin(), right.rend()).first -
+                                  left.rbegin());
 }
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+// Two texts part ways somewhere inside what may be a special token: back to where one may end.
+std::string_view whole_tokens(std::string_view text) {
+  const std::size_t last = text.find_last_of(" \n>]}");
+  return last == std::string_view::npos ? std::string_view() : text.substr(0, last + 1);
+}
+
+// What both begin with; cut back where neither ends there.
+std::string_view shared_start(std::string_view left, std::string_view right) {
+  const std::string_view shared = left.substr(0, common_prefix(left, right));
+  return shared.size() == left.size() || shared.size() == right.size() ? shared : whole_tokens(shared);
+}
 
 // Every string but those that templates act upon.
 void replace_strings(Json& value, std::string_view key, std::string_view stand_in) {
@@ -46,8 +58,8 @@ void replace_strings(Json& value, std::string_view key, std::string_view stand_i
 
 class SpanFinder {
  public:
-  SpanFinder(const Json& messages, const std::string& text, const ChatRenderer& render)
-      : messages_(messages), text_(text), render_(render) {}
+  SpanFinder(const Json& messages, const std::string& text, GenerationPromptWish wish, const ChatRenderer& render)
+      : messages_(messages), text_(text), wish_(wish), render_(render) {}
 
   std::vector<TextSpan> run() {
     std::vector<TextSpan> spans;
@@ -62,9 +74,10 @@ class SpanFinder {
 
  private:
   [[noreturn]] void cannot_tell(std::size_t idx) const {
-    throw FormatError(fmt::format("the chat template does not let the words of message {} be told from its own; mark "
-                                  "them with {{% generation %}} and {{% endgeneration %}} in the template",
-                                  idx));
+    throw FormatError(
+        fmt::format("the chat template does not let the words of message {} be told from its own; mark "
+                    "them with {{% generation %}} and {{% endgeneration %}} in the template",
+                    idx));
   }
 
   // Nothing where the template refuses the conversation: a variation need not be one that makes sense to it.
@@ -80,14 +93,17 @@ class SpanFinder {
     return Json(messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(count));
   }
 
+  std::optional<TextSpan> dependent(std::size_t idx) const { return dependent(messages_, text_, wish_, idx); }
+
   // The bytes of `whole` that change with message `idx` of `messages`; nothing where none do.
-  std::optional<TextSpan> dependent(const Json& messages, const std::string& whole, std::size_t idx) const {
+  std::optional<TextSpan> dependent(const Json& messages, const std::string& whole, GenerationPromptWish wish,
+                                    std::size_t idx) const {
     TextSpan span{whole.size(), 0};
     bool any = false;
     for (const std::string_view stand_in : kStandIns) {
       Json changed = messages;
       replace_strings(changed[idx], "", stand_in);
-      const std::optional<std::string> other = try_render(changed, GenerationPromptWish::kNone);
+      const std::optional<std::string> other = try_render(changed, wish);
       if (!other || *other == whole) continue;
       any = true;
       const std::size_t before = common_prefix(whole, *other);
@@ -103,26 +119,34 @@ class SpanFinder {
   }
 
   TextSpan find(std::size_t idx) {
-    const std::optional<TextSpan> own = dependent(messages_, text_, idx);
+    const std::optional<TextSpan> own = dependent(idx);
     const std::optional<std::size_t> begin = find_begin(idx, own);
     if (!begin) cannot_tell(idx);
     const std::optional<std::size_t> end = find_end(idx, own);
     if (!end) cannot_tell(idx);
-    return {*begin, std::max(*begin, *end)};
+    const TextSpan span{*begin, std::max(*begin, *end)};
+    if (!begin_is_sure_ && idx + 1 < messages_.size()) {
+      const std::optional<TextSpan> next = dependent(idx + 1);
+      if (next && next->begin < span.end) cannot_tell(idx);
+    }
+    return span;
   }
 
   std::optional<std::size_t> find_begin(std::size_t idx, const std::optional<TextSpan>& own) {
     const Json before = first_messages(idx);
     const std::optional<std::string> prompt = try_render(before, GenerationPromptWish::kAdd);
-    if (prompt && text_.starts_with(*prompt)) return prompt->size();
+    begin_is_sure_ = prompt && text_.starts_with(*prompt);
+    if (begin_is_sure_) return prompt->size();
     if (!own) return std::nullopt;
-    const std::string header = generation_prompt(before, prompt);
+    // Without the blanks in front of it, which belong to the turn before and are missing at the start.
+    const std::string whole_header = generation_prompt(before, prompt);
+    const std::string_view header = strip(whole_header, std::nullopt, TextSides::kLeft);
     if (header.empty()) return own->begin;
     // The header stands between the words of the message before and those of this one. Some templates prompt with more
     // than they leave in old turns, so its longest beginning counts.
     std::size_t from = 0;
     if (idx > 0) {
-      const std::optional<TextSpan> previous = dependent(messages_, text_, idx - 1);
+      const std::optional<TextSpan> previous = dependent(idx - 1);
       if (previous && previous->end <= own->begin) from = previous->end;
     }
     std::optional<std::size_t> best;
@@ -134,8 +158,7 @@ class SpanFinder {
         best_size = size;
       }
     }
-    const bool has_words = !strip(std::string_view(header).substr(0, best_size), std::nullopt, TextSides::kBoth).empty();
-    return best && has_words ? best : std::nullopt;
+    return best;
   }
 
   // What asking for the assistant's turn adds to the messages before it.
@@ -154,29 +177,38 @@ class SpanFinder {
     const Json until = first_messages(idx + 1);
     const std::optional<std::string> last = try_render(until, GenerationPromptWish::kNone);
     if (own && last) {
-      const std::optional<TextSpan> own_last = dependent(until, *last, idx);
-      if (own_last) {
-        // The end of the turn as it is when nothing follows, less the blanks behind it.
-        const std::string_view tail =
-            strip(std::string_view(*last).substr(own_last->end), std::nullopt, TextSides::kRight);
-        return own->end + common_prefix(std::string_view(text_).substr(own->end), tail);
-      }
+      const std::optional<TextSpan> own_last = dependent(until, *last, GenerationPromptWish::kNone, idx);
+      if (own_last) return own->end + turn_end(until, *last, own_last->end, own->end);
     }
     // A message that changes nothing it is made of: all it adds is the template's.
     if (!last || !text_.starts_with(*last)) return own ? std::optional<std::size_t>(own->end) : std::nullopt;
     return strip(*last, std::nullopt, TextSides::kRight).size();
   }
 
+  // How much of the text from `at` ends the turn: what follows message idx in `last`, where nothing comes after it
+  // (from `last_at`), also where the assistant is asked to go on, and here; less the blanks behind it.
+  std::size_t turn_end(const Json& until, const std::string& last, std::size_t last_at, std::size_t at) const {
+    std::string_view tail = std::string_view(last).substr(last_at);
+    const std::optional<std::string> prompted = try_render(until, GenerationPromptWish::kAdd);
+    if (prompted && prompted->starts_with(std::string_view(last).substr(0, last_at))) {
+      tail = shared_start(tail, std::string_view(*prompted).substr(last_at));
+    }
+    tail = shared_start(tail, std::string_view(text_).substr(at));
+    return strip(tail, std::nullopt, TextSides::kRight).size();
+  }
+
   const Json& messages_;
   const std::string& text_;
+  GenerationPromptWish wish_;
   const ChatRenderer& render_;
+  bool begin_is_sure_ = false;  // of the message at hand: nothing that comes later stands before it
 };
 
 }  // namespace
 
 std::vector<TextSpan> find_assistant_spans(const nlohmann::ordered_json& messages, const std::string& text,
-                                           const ChatRenderer& render) {
-  return SpanFinder(messages, text, render).run();
+                                           GenerationPromptWish wish, const ChatRenderer& render) {
+  return SpanFinder(messages, text, wish, render).run();
 }
 
 }  // namespace sluice

@@ -22,8 +22,9 @@ namespace sluice {
 enum class GenerationPromptWish { kNone, kAdd };
 using ChatRenderer = std::function<std::string(const nlohmann::ordered_json& messages, GenerationPromptWish wish)>;
 
-// `text` is what `messages` were rendered to. Throws FormatError where a message's part of it cannot be told.
+// `text` is what `messages` were rendered to with this wish. Throws FormatError where a message's part of it cannot be
+// told.
 std::vector<TextSpan> find_assistant_spans(const nlohmann::ordered_json& messages, const std::string& text,
-                                           const ChatRenderer& render);
+                                           GenerationPromptWish wish, const ChatRenderer& render);
 
 }  // namespace sluice

@@ -59,10 +59,13 @@ RenderedChat ChatTemplate::render(const nlohmann::ordered_json& messages, const 
   const auto render_variation = [&](const nlohmann::ordered_json& variation, GenerationPromptWish wish) {
     RenderOptions changed = options;
     changed.generation_prompt = wish == GenerationPromptWish::kAdd ? RenderOptions::GenerationPrompt::kAdd
-                                                                    : RenderOptions::GenerationPrompt::kNone;
+                                                                   : RenderOptions::GenerationPrompt::kNone;
     return run(variation, changed).text;
   };
-  std::vector<TextSpan> spans = find_assistant_spans(messages, output.text, render_variation);
+  const GenerationPromptWish wish = options.generation_prompt == RenderOptions::GenerationPrompt::kAdd
+                                        ? GenerationPromptWish::kAdd
+                                        : GenerationPromptWish::kNone;
+  std::vector<TextSpan> spans = find_assistant_spans(messages, output.text, wish, render_variation);
   return {std::move(output.text), std::move(spans)};
 }
 

@@ -20,10 +20,10 @@ namespace sluice {
 struct RenderOptions {
   enum class GenerationPrompt { kNone, kAdd };
   GenerationPrompt generation_prompt = GenerationPrompt::kNone;
-  nlohmann::ordered_json tools;      // null, or an array
-  nlohmann::ordered_json documents;  // null, or an array
+  nlohmann::ordered_json tools;                                         // null, or an array
+  nlohmann::ordered_json documents;                                     // null, or an array
   nlohmann::ordered_json variables = nlohmann::ordered_json::object();  // enable_thinking and the like
-  std::string template_name;  // of several; by default "tool_use" where there are tools, else "default"
+  std::string template_name;     // of several; by default "tool_use" where there are tools, else "default"
   std::int64_t unix_time_s = 0;  // the present, for templates that write the date
   JinjaLimits limits;
 };
@@ -35,7 +35,8 @@ struct RenderedChat {
 
 class ChatTemplate {
  public:
-  // By name; the one that is used without a wish is called "default". `variables` are the special tokens (bos_token...).
+  // By name; the one that is used without a wish is called "default". `variables` are the special tokens
+  // (bos_token...).
   ChatTemplate(std::map<std::string, JinjaTemplate> templates, nlohmann::ordered_json variables);
   // Finds chat_template.jinja (and additional_chat_templates/), chat_template.json or tokenizer_config.json, and takes
   // the special tokens from the latter. Throws InvalidInput where there is no template.

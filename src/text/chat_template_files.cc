@@ -105,9 +105,10 @@ ChatTemplate ChatTemplate::load(const std::string& model_directory) {
     add_templates(templates, config["chat_template"], (directory / "tokenizer_config.json").string());
   }
   if (templates.empty()) {
-    throw InvalidInput(fmt::format("{} holds no chat template: neither chat_template.jinja nor chat_template.json, and "
-                                   "none in tokenizer_config.json; is the model a base model?",
-                                   model_directory));
+    throw InvalidInput(
+        fmt::format("{} holds no chat template: neither chat_template.jinja nor chat_template.json, and "
+                    "none in tokenizer_config.json; is the model a base model?",
+                    model_directory));
   }
   return ChatTemplate(std::move(templates), special_tokens(config));
 }

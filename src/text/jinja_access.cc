@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interpreter's way into values: attributes, items, slices, iteration.
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -105,9 +104,8 @@ JinjaValue JinjaInterpreter::item(const JinjaValue& object, const JinjaValue& ke
     const std::string& whole = object.as_text();
     meter_.step(whole.size() / 64);
     if (const auto index = checked_index(key.as_int(), num_code_points(whole))) {
-      const JinjaValue one = slice(object, JinjaValue(static_cast<std::int64_t>(*index)),
-                                   JinjaValue(static_cast<std::int64_t>(*index) + 1), JinjaValue());
-      return one;
+      return slice(object, JinjaValue(static_cast<std::int64_t>(*index)),
+                   JinjaValue(static_cast<std::int64_t>(*index) + 1), JinjaValue());
     }
   }
   if (key.is_text()) return attribute(object, key.as_text());
@@ -130,7 +128,7 @@ JinjaValue JinjaInterpreter::slice(const JinjaValue& object, const JinjaValue& s
     return JinjaValue(std::move(part));
   }
   if (!object.is_sequence() || !object.as_sequence().subscriptable()) {
-    return JinjaValue::undefined(fmt::format("{} cannot be sliced", object_name(object)));
+    throw JinjaFailure(fmt::format("'{}' object cannot be sliced", object.type_name()));
   }
   const JinjaSequence& sequence = object.as_sequence();
   const SliceBounds bounds = slice_bounds(start, stop, step, sequence.items.size());

@@ -26,7 +26,9 @@ class BoundJinjaArguments {
   const JinjaValue* get_some(std::size_t idx) const {
     return given_[idx] && !values_[idx].is_none() ? &values_[idx] : nullptr;
   }
-  JinjaValue value(std::size_t idx, JinjaValue otherwise = {}) const { return given_[idx] ? values_[idx] : otherwise; }
+  JinjaValue value(std::size_t idx, const JinjaValue& otherwise = {}) const {
+    return given_[idx] ? values_[idx] : otherwise;
+  }
   bool truth(std::size_t idx) const { return given_[idx] && values_[idx].truth(); }
   std::int64_t integer(std::size_t idx, std::int64_t otherwise) const;
   std::string text(std::size_t idx, std::string otherwise = {}) const;

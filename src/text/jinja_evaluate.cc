@@ -166,7 +166,9 @@ JinjaValue JinjaInterpreter::call(const JinjaValue& callee, JinjaArguments argum
 
 JinjaValue JinjaInterpreter::evaluate_filter(const JinjaExpr& expr, const JinjaValue* block) {
   const JinjaExprPtr& part = expr.parts[0];
-  const JinjaValue input = part == nullptr ? *block : block != nullptr ? evaluate_filter(*part, block) : evaluate(*part);
+  const JinjaValue input = part == nullptr    ? *block
+                           : block != nullptr ? evaluate_filter(*part, block)
+                                              : evaluate(*part);
   return filter(expr.name, input, evaluate_arguments(expr));
 }
 

@@ -240,9 +240,11 @@ std::string format_braces(JinjaInterpreter& interpreter, std::string_view format
       continue;
     }
     const std::size_t end = letter == '{' ? format.find('}', at) : std::string_view::npos;
-    if (end == std::string_view::npos) throw JinjaFailure(fmt::format("Single '{}' encountered in format string", letter));
+    if (end == std::string_view::npos)
+      throw JinjaFailure(fmt::format("Single '{}' encountered in format string", letter));
     std::string_view field = format.substr(at + 1, end - at - 1);
-    if (field.find('{') != std::string_view::npos) throw JinjaFailure("fields inside a format's fields are not supported");
+    if (field.find('{') != std::string_view::npos)
+      throw JinjaFailure("fields inside a format's fields are not supported");
     const std::size_t colon = field.find(':');
     const std::string_view spec = colon == std::string_view::npos ? std::string_view() : field.substr(colon + 1);
     field = field.substr(0, colon);

@@ -64,8 +64,9 @@ JinjaValue make_range(JinjaInterpreter& interpreter, JinjaArguments arguments) {
   const bool up = range.step > 0;
   std::uint64_t count = 0;
   if (up ? range.start < range.stop : range.start > range.stop) {
-    const std::uint64_t distance = up ? static_cast<std::uint64_t>(range.stop) - static_cast<std::uint64_t>(range.start)
-                                      : static_cast<std::uint64_t>(range.start) - static_cast<std::uint64_t>(range.stop);
+    const std::uint64_t distance =
+        up ? static_cast<std::uint64_t>(range.stop) - static_cast<std::uint64_t>(range.start)
+           : static_cast<std::uint64_t>(range.start) - static_cast<std::uint64_t>(range.stop);
     const std::uint64_t stride =
         up ? static_cast<std::uint64_t>(range.step) : std::uint64_t{0} - static_cast<std::uint64_t>(range.step);
     count = (distance - 1) / stride + 1;

@@ -278,8 +278,7 @@ JinjaValue JinjaInterpreter::call_macro(const JinjaStatement& macro, const std::
     for (auto& [key, value] : arguments.named) pairs.emplace_back(JinjaValue(key), std::move(value));
     set("kwargs", JinjaValue::dict(std::move(pairs)));
   } else if (!arguments.named.empty()) {
-    throw JinjaFailure(
-        fmt::format("macro '{}' takes no keyword argument '{}'", name(), arguments.named.front().first));
+    throw JinjaFailure(fmt::format("macro '{}' takes no keyword argument '{}'", name(), arguments.named.front().first));
   }
   if (macro.uses_varargs) {
     JinjaValues rest;

@@ -236,7 +236,8 @@ class Lexer {
     if (base == 10) {
       const bool after_dot = start > 0 && source_[start - 1] == '.';
       std::size_t fraction = end;
-      if (end + 1 < source_.size() && source_[end] == '.' && is_digit(source_[end + 1])) fraction = skip_digits(end + 1);
+      if (end + 1 < source_.size() && source_[end] == '.' && is_digit(source_[end + 1]))
+        fraction = skip_digits(end + 1);
       const std::size_t exponent = skip_exponent(fraction);
       if (!after_dot && exponent > end) {
         is_float = true;

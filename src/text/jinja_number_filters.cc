@@ -80,7 +80,7 @@ std::optional<std::int64_t> truncated(double value) {
 
 JinjaValue int_filter(JinjaInterpreter&, const JinjaValue& input, JinjaArguments arguments) {
   const BoundJinjaArguments bound("int", 0, {"default", "base"}, std::move(arguments));
-  const JinjaValue otherwise = bound.value(0, JinjaValue(std::int64_t{0}));
+  JinjaValue otherwise = bound.value(0, JinjaValue(std::int64_t{0}));
   if (input.is_undefined()) throw JinjaFailure(input.undefined_message());
   if (input.is_integral()) return JinjaValue(input.as_int());
   std::optional<std::int64_t> value;

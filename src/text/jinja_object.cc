@@ -22,6 +22,7 @@ bool JinjaArguments::has(std::string_view name) const {
   return std::any_of(named.begin(), named.end(), [&](const auto& item) { return item.first == name; });
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): those that can be called take the arguments over
 JinjaValue JinjaObject::call(JinjaInterpreter& /*interpreter*/, JinjaArguments /*arguments*/) {
   throw JinjaFailure(fmt::format("'{}' object is not callable", type_name()));
 }

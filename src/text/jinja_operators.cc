@@ -13,8 +13,8 @@ namespace sluice {
 namespace {
 
 [[noreturn]] void refuse(std::string_view sign, const JinjaValue& left, const JinjaValue& right) {
-  throw JinjaFailure(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", sign, left.type_name(),
-                                 right.type_name()));
+  throw JinjaFailure(
+      fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", sign, left.type_name(), right.type_name()));
 }
 
 [[noreturn]] void overflow() { throw JinjaFailure("an integer grew beyond 64 bits"); }

@@ -20,7 +20,7 @@ class Parser : public JinjaExpressionParser {
   JinjaProgram run() {
     JinjaProgram program;
     program.body = parse_body({});
-    if (!unknown_.empty()) throw unknown_.front();
+    if (!unknown_.empty()) throw JinjaSyntaxError(unknown_.front());
     program.has_generation = has_generation_;
     return program;
   }

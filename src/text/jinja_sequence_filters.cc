@@ -33,8 +33,10 @@ class Path {
       return;
     }
     for (const std::string_view part : split(attribute->as_text(), ".", -1, SplitFrom::kLeft)) {
-      const bool number = part.size() < 10 && is_all(part, TextClass::kDigit) && part.front() >= '0' && part.front() <= '9';
-      parts_.push_back(number ? JinjaValue(std::int64_t{std::stoll(std::string(part))}) : JinjaValue(std::string(part)));
+      const bool number =
+          part.size() < 10 && is_all(part, TextClass::kDigit) && part.front() >= '0' && part.front() <= '9';
+      parts_.push_back(number ? JinjaValue(std::int64_t{std::stoll(std::string(part))})
+                              : JinjaValue(std::string(part)));
     }
   }
 
@@ -50,7 +52,7 @@ class Path {
   JinjaValues parts_;
 };
 
-JinjaValue without_case(JinjaValue value) {
+JinjaValue without_case(const JinjaValue& value) {
   return value.is_text() ? JinjaValue(to_lower(value.as_text())) : value;
 }
 
@@ -161,7 +163,7 @@ JinjaValue sort_filter(Interpreter interpreter, Input input, Arguments arguments
     JinjaValues keys;
     for (const Path& path : paths) {
       JinjaValue key = path.follow(interpreter, item);
-      keys.push_back(bound.truth(1) ? std::move(key) : without_case(std::move(key)));
+      keys.push_back(bound.truth(1) ? std::move(key) : without_case(key));
     }
     keyed.push_back({JinjaValue::list(std::move(keys)), std::move(item)});
   }
@@ -189,7 +191,7 @@ JinjaValue unique_filter(Interpreter interpreter, Input input, Arguments argumen
   JinjaValues kept;
   for (JinjaValue& item : interpreter.iterate(input)) {
     JinjaValue key = path.follow(interpreter, item);
-    if (!bound.truth(0)) key = without_case(std::move(key));
+    if (!bound.truth(0)) key = without_case(key);
     std::string name = dict_key(key);
     interpreter.meter().allocate(name.size());
     if (seen.insert(std::move(name)).second) kept.push_back(std::move(item));
@@ -204,9 +206,9 @@ JinjaValue extreme_filter(Interpreter interpreter, Input input, Arguments argume
   std::optional<Keyed> best;
   for (JinjaValue& item : interpreter.iterate(input)) {
     JinjaValue key = path.follow(interpreter, item);
-    if (!bound.truth(0)) key = without_case(std::move(key));
-    const bool better = !best || (kMax ? less(best->key, key, interpreter.meter())
-                                       : less(key, best->key, interpreter.meter()));
+    if (!bound.truth(0)) key = without_case(key);
+    const bool better =
+        !best || (kMax ? less(best->key, key, interpreter.meter()) : less(key, best->key, interpreter.meter()));
     if (better) best = Keyed{std::move(key), std::move(item)};
   }
   return best ? best->item : JinjaValue::undefined("No aggregated item, sequence was empty.");

@@ -39,8 +39,8 @@ JinjaOutput JinjaTemplate::render(const nlohmann::ordered_json& variables, std::
   try {
     return interpreter.run();
   } catch (const JinjaRefusal& refusal) {
-    throw InvalidInput(fmt::format("{}, line {}, refuses the conversation: {}", where_, interpreter.line(),
-                                   refusal.what()));
+    throw InvalidInput(
+        fmt::format("{}, line {}, refuses the conversation: {}", where_, interpreter.line(), refusal.what()));
   } catch (const JinjaFailure& error) {
     throw FormatError(fmt::format("{}, line {}: {}", where_, interpreter.line(), error.what()));
   }

@@ -68,10 +68,10 @@ JinjaValue tojson_filter(Interpreter interpreter, Input input, Arguments argumen
   if (bound.truth(0)) style.escapes = JsonStyle::Escapes::kNonAscii;
   if (bound.truth(3)) style.order = JsonStyle::Order::kSorted;
   if (const JinjaValue* const indent = bound.get_some(1)) {
-    style.indent = indent->is_text() ? indent->as_text()
-                                     : std::string(static_cast<std::size_t>(
-                                                       std::clamp<std::int64_t>(bound.integer(1, 0), 0, 1000)),
-                                                   ' ');
+    style.indent =
+        indent->is_text()
+            ? indent->as_text()
+            : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(bound.integer(1, 0), 0, 1000)), ' ');
     style.item_separator = ",";
   }
   if (const JinjaValue* const separators = bound.get_some(2)) {
@@ -159,8 +159,7 @@ JinjaValue truncate_filter(Interpreter interpreter, Input input, Arguments argum
   if (leeway < 0) throw JinjaFailure(fmt::format("expected leeway >= 0, got {}", leeway));
   const std::int64_t size = interpreter.length(input);
   if (size <= length || size - length <= leeway) return input;
-  std::string kept =
-      interpreter.slice(input, JinjaValue(), JinjaValue(length - end_points), JinjaValue()).as_text();
+  std::string kept = interpreter.slice(input, JinjaValue(), JinjaValue(length - end_points), JinjaValue()).as_text();
   if (!bound.truth(1)) {
     const std::size_t blank = kept.rfind(' ');
     if (blank != std::string::npos) kept.resize(blank);

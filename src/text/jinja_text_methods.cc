@@ -191,9 +191,7 @@ JinjaValue join_method(Call& call) {
   return JinjaValue(std::move(joined));
 }
 
-JinjaValue format_method(Call& call) {
-  return JinjaValue(format_braces(call.interpreter, call.text, call.arguments));
-}
+JinjaValue format_method(Call& call) { return JinjaValue(format_braces(call.interpreter, call.text, call.arguments)); }
 
 JinjaValue pad_method(Call& call) {
   const BoundJinjaArguments bound = call.bind(1, {"width", "fillchar"});

@@ -106,13 +106,9 @@ JinjaValue make_sequence(JinjaSequence::Kind kind, JinjaValues items) {
   return JinjaValue(std::make_shared<const JinjaSequence>(std::move(sequence)));
 }
 
-JinjaValue JinjaValue::list(JinjaValues items) {
-  return make_sequence(JinjaSequence::Kind::kList, std::move(items));
-}
+JinjaValue JinjaValue::list(JinjaValues items) { return make_sequence(JinjaSequence::Kind::kList, std::move(items)); }
 
-JinjaValue JinjaValue::tuple(JinjaValues items) {
-  return make_sequence(JinjaSequence::Kind::kTuple, std::move(items));
-}
+JinjaValue JinjaValue::tuple(JinjaValues items) { return make_sequence(JinjaSequence::Kind::kTuple, std::move(items)); }
 
 JinjaValue JinjaValue::dict(JinjaPairs items) {
   return JinjaValue(std::make_shared<const JinjaDict>(std::move(items)));
@@ -148,6 +144,7 @@ std::string_view JinjaValue::type_name() const {
   return as_object()->type_name();
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the items are moved out of it
 JinjaDict::JinjaDict(JinjaPairs items) {
   int deepest = 0;
   items_.reserve(items.size());

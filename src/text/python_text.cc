@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/python_text.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <utility>
-
-#include <utf8proc.h>
 
 #include "text/utf8.h"
 
@@ -31,11 +31,10 @@ struct Expansion {
   const char* title;
 };
 constexpr Expansion kExpansions[] = {
-    {0xDF, "SS", "Ss"},     {0x149, "ʼN", "ʼN"},    {0x1F0, "J̌", "J̌"},     {0x390, "Ϊ́", "Ϊ́"},
-    {0x3B0, "Ϋ́", "Ϋ́"},       {0x587, "ԵՒ", "Եւ"},    {0x1E96, "H̱", "H̱"},    {0x1E97, "T̈", "T̈"},
-    {0x1E98, "W̊", "W̊"},      {0x1E99, "Y̊", "Y̊"},     {0x1E9A, "Aʾ", "Aʾ"},  {0xFB00, "FF", "Ff"},
-    {0xFB01, "FI", "Fi"},   {0xFB02, "FL", "Fl"},   {0xFB03, "FFI", "Ffi"}, {0xFB04, "FFL", "Ffl"},
-    {0xFB05, "ST", "St"},   {0xFB06, "ST", "St"},
+    {0xDF, "SS", "Ss"},     {0x149, "ʼN", "ʼN"},  {0x1F0, "J̌", "J̌"},    {0x390, "Ϊ́", "Ϊ́"},    {0x3B0, "Ϋ́", "Ϋ́"},
+    {0x587, "ԵՒ", "Եւ"},    {0x1E96, "H̱", "H̱"},   {0x1E97, "T̈", "T̈"},   {0x1E98, "W̊", "W̊"},   {0x1E99, "Y̊", "Y̊"},
+    {0x1E9A, "Aʾ", "Aʾ"},   {0xFB00, "FF", "Ff"}, {0xFB01, "FI", "Fi"}, {0xFB02, "FL", "Fl"}, {0xFB03, "FFI", "Ffi"},
+    {0xFB04, "FFL", "Ffl"}, {0xFB05, "ST", "St"}, {0xFB06, "ST", "St"},
 };
 
 enum class Letter { kUpper, kTitle };
@@ -174,7 +173,7 @@ std::vector<std::string_view> split_whitespace(std::string_view text, std::int64
   text = strip(text, std::nullopt, near);
   while (!text.empty()) {
     if (max_splits >= 0 && static_cast<std::int64_t>(parts.size()) == max_splits) {
-      parts.push_back(strip(text, std::nullopt, left ? TextSides::kRight : TextSides::kLeft));
+      parts.push_back(text);
       break;
     }
     std::size_t taken = 0;

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/jinja_template.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::HasSubstr;
+
+std::string render(std::string_view source, const Json& variables = Json::object()) {
+  return JinjaTemplate(source, "t").render(variables, 0).text;
+}
+
+std::string failure(std::string_view source) {
+  try {
+    render(source);
+  } catch (const FormatError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(JinjaTemplate, BlocksSwallowTheNewlineBehindThemAndTheBlanksBeforeThem) {
+  EXPECT_EQ(render("  {% if true %}\n  a\n  {% endif %}\n  b\n"), "  a\n  b");
+}
+
+TEST(JinjaTemplate, KeepsTheOrderOfKeysInJson) {
+  EXPECT_EQ(render("{{ d | tojson }}", {{"d", {{"b", 1.0}, {"a", "é\n"}}}}), R"({"b": 1.0, "a": "é\n"})");
+}
+
+TEST(JinjaTemplate, GenerationBlocksTellTheirPlace) {
+  const JinjaOutput output = JinjaTemplate("é{% generation %}ab{% endgeneration %}c", "t").render(Json::object(), 0);
+  EXPECT_EQ(output.text, "éabc");
+  EXPECT_THAT(output.generated, testing::ElementsAre(TextSpan{2, 4}));
+  EXPECT_FALSE(output.lost_generation);
+}
+
+TEST(JinjaTemplate, AGenerationBlockInsideAMacroIsKnownToBeLost) {
+  const JinjaTemplate source("{% macro m() %}{% generation %}a{% endgeneration %}{% endmacro %}{{ m() }}", "t");
+  EXPECT_TRUE(source.render(Json::object(), 0).lost_generation);
+}
+
+TEST(JinjaTemplate, FailuresNameTheLine) {
+  EXPECT_THAT(failure("a\n\n{{ x | nope }}"), testing::AllOf(HasSubstr("t, line 3"), HasSubstr("nope")));
+  EXPECT_THAT(failure("a\n{% if true %}"), HasSubstr("endif"));
+  EXPECT_THAT(failure("\n{{ missing.x }}"), testing::AllOf(HasSubstr("line 2"), HasSubstr("'missing' is undefined")));
+  EXPECT_THAT(failure("{% import 'x' as y %}"), HasSubstr("import"));
+  EXPECT_THAT(failure("{{ nope() }}"), HasSubstr("'nope' is undefined"));
+  EXPECT_THAT(failure("{{ [].append(1) }}"), HasSubstr("unsafe"));
+}
+
+TEST(JinjaTemplate, ARefusalOfTheMessagesIsTheUsersMistake) {
+  try {
+    render("{{ raise_exception('roles must alternate') }}");
+    FAIL();
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), HasSubstr("roles must alternate"));
+  }
+}
+
+TEST(JinjaTemplate, TemplatesThatWouldNotEndAreStopped) {
+  EXPECT_THAT(failure("{% for i in range(10**9) %}{% endfor %}"), HasSubstr("range"));
+  EXPECT_THAT(failure("{% for a in range(9999) %}{% for b in range(9999) %}{{ a * b }}{% endfor %}{% endfor %}"),
+              HasSubstr("ran longer than"));
+  EXPECT_THAT(failure("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"), HasSubstr("macro"));
+  EXPECT_THAT(failure("{{ 'a' * 10**12 }}"), HasSubstr("memory"));
+  EXPECT_THAT(failure("{% set n = namespace(x='a') %}{% for i in range(99) %}{% set n.x = n.x ~ n.x %}{% endfor %}"),
+              HasSubstr("longer than"));
+  EXPECT_THAT(failure("{% set n = namespace(x=[]) %}{% for i in range(999) %}{% set n.x = [n.x] %}{% endfor %}"),
+              HasSubstr("nested"));
+  EXPECT_THAT(failure("{% set n = namespace(x=[]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}"
+                      "{{ n.x }}"),
+              testing::AnyOf(HasSubstr("ran longer"), HasSubstr("more than")));
+}
+
+TEST(JinjaTemplate, DeepNestingIsRefused) {
+  EXPECT_THAT(failure("{{ " + std::string(100'000, '(') + "1" + std::string(100'000, ')') + " }}"), HasSubstr("deep"));
+  EXPECT_THAT(failure("{{ " + std::string(100'000, '[') + std::string(100'000, ']') + " }}"), HasSubstr("deep"));
+  EXPECT_THAT(failure("{{ " + std::string(100'000, '-') + "1 }}"), HasSubstr("deep"));
+  std::string sum = "{{ 1";
+  std::string ifs;
+  for (int i = 0; i < 100'000; ++i) {
+    sum += "+1";
+    ifs += "{% if 1 %}";
+  }
+  EXPECT_THAT(failure(sum + " }}"), HasSubstr("deep"));
+  EXPECT_THAT(failure(ifs), HasSubstr("deep"));
+}
+
+}  // namespace
+}  // namespace sluice
