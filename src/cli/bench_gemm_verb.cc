@@ -69,6 +69,7 @@ Json to_json(const GemmBenchResult& result, const CpuInfo& cpu, int num_threads)
   }
   return {{"amx_peak_gflops", peak_json(result, GemmPath::kAmxBf16)},
           {"cases", cases},
+          {"amx_zeros_peak_gflops", result.amx_zeros_gflops ? Json(*result.amx_zeros_gflops) : Json(nullptr)},
           {"avx512_bf16_peak_gflops", peak_json(result, GemmPath::kAvx512Bf16)},
           {"avx512_peak_gflops", peak_json(result, GemmPath::kAvx512)},
           {"avx2_peak_gflops", peak_json(result, GemmPath::kAvx2)},
@@ -91,6 +92,9 @@ std::string to_text(const GemmBenchResult& result, const CpuInfo& cpu, int num_t
   std::vector<std::vector<std::string>> peaks;
   for (const GemmBenchResult::Peak& peak : result.peaks) {
     peaks.push_back({std::string(name(peak.path)), fmt::format("{:.0f}", peak.gflops)});
+  }
+  if (result.amx_zeros_gflops) {
+    peaks.push_back({"amx-bf16, on zeros", fmt::format("{:.0f}", *result.amx_zeros_gflops)});
   }
   text += render_table({"Path", "peak GFLOP/s"}, peaks) + "\n";
   std::vector<std::vector<std::string>> rows;
