@@ -113,6 +113,7 @@ double seconds_of(WorkerTeam& team, const Gemm& gemm, GemmPath path, int num_rou
   run(1);
   const auto num_times = static_cast<std::int64_t>(kWantedSeconds / std::max(run(1), 1e-6)) + 1;
   std::vector<double> seconds;
+  seconds.reserve(static_cast<std::size_t>(num_rounds));
   for (int round = 0; round < num_rounds; ++round) seconds.push_back(run(num_times));
   return median(std::move(seconds));
 }

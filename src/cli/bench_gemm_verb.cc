@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,7 +82,7 @@ Json to_json(const GemmBenchResult& result, const CpuInfo& cpu, int num_threads)
 // Ten columns for the whole of the peak.
 std::string drawn(double of_peak) {
   constexpr int kColumns = 10;
-  const int filled = std::clamp(static_cast<int>(of_peak * kColumns + 0.5), 0, kColumns);
+  const long filled = std::lround(std::clamp(of_peak, 0.0, 1.0) * kColumns);
   std::string text;
   for (int i = 0; i < kColumns; ++i) text += i < filled ? "█" : "·";
   return text;
