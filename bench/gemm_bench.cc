@@ -113,6 +113,7 @@ double seconds_of(WorkerTeam& team, const Gemm& gemm, GemmPath path, int num_rou
   run(1);
   const auto num_times = static_cast<std::int64_t>(kWantedSeconds / std::max(run(1), 1e-6)) + 1;
   std::vector<double> seconds;
+  seconds.reserve(static_cast<std::size_t>(num_rounds));
   for (int round = 0; round < num_rounds; ++round) seconds.push_back(run(num_times));
   return median(std::move(seconds));
 }
@@ -130,6 +131,8 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
     return std::find_if(result.peaks.begin(), result.peaks.end(), [&](const auto& peak) { return peak.path == path; })
         ->gflops;
   };
+  const bool has_amx = std::find(paths.begin(), paths.end(), GemmPath::kAmxBf16) != paths.end();
+  if (has_amx) result.amx_zeros_gflops = measure_amx_zeros_gflops(team);
   for (const GemmPath path : paths) result.peaks.push_back({.path = path, .gflops = measure_peak_gflops(team, path)});
   std::uint64_t num_done = 0;
   for (const Shape3& shape : kShapes) {
@@ -149,6 +152,7 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
                             .gflops = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                                       static_cast<double>(shape.k) / seconds,
                             .weight_gb_per_s = gb_per_s(weights, seconds)});
+    peak_of(path) = std::max(peak_of(path), measure_peak_gflops(team, path));
   }
   for (const GemmPath path : paths) peak_of(path) = std::max(peak_of(path), measure_peak_gflops(team, path));
   for (GemmBenchResult::Case& one : result.cases) one.of_peak = one.gflops / peak_of(one.path);

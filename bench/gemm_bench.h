@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast matrix products of the shapes that training and generation have run on the CPU, beside what the instruction
-// that they use could reach: its peak is measured before and after them, in the same run on the same threads.
+// that they use could reach: its peak is measured before, between and after them, in the same run on the same threads,
+// and the largest counts.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,8 @@ struct GemmBenchResult {
     double of_peak = 0;  // of the path's
     double weight_gb_per_s = 0;
   };
-  std::vector<Peak> peaks;  // of every path that is available
+  std::vector<Peak> peaks;                 // of every path that is available
+  std::optional<double> amx_zeros_gflops;  // AMX on zeros; see gemm_peak.h
   std::vector<Case> cases;
 };
 

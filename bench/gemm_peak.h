@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a path's multiplications could reach on this CPU: its instruction in a loop that touches no memory, on all
-// threads of a team at once.
+// What a path's multiplications could reach on this CPU: its instruction, on random numbers, in a loop that touches no
+// memory, on all threads of a team at once.
 #pragma once
 
 #include "base/worker_team.h"
@@ -10,5 +10,9 @@ namespace sluice {
 
 // Measured now, over some tens of milliseconds. The path is available.
 double measure_peak_gflops(WorkerTeam& team, GemmPath path);
+
+// The same loop on tiles of zeros, which take less power: no product of anything else gets there, but it shows how far
+// the CPU is throttled. AMX is available.
+double measure_amx_zeros_gflops(WorkerTeam& team);
 
 }  // namespace sluice

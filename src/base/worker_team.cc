@@ -81,12 +81,14 @@ void WorkerTeam::work(std::size_t worker_idx) {
     for (int spin = 0; spin < kSpinsBeforeSleep && loop_count_.load(std::memory_order_acquire) == seen; ++spin) {
       pause_core();
     }
-    {
+    if (loop_count_.load(std::memory_order_acquire) == seen) {
       std::unique_lock lock(mutex_);
       start_.wait(lock, [&] { return loop_count_.load(std::memory_order_acquire) != seen; });
-      if (closing_) return;
-      seen = loop_count_.load(std::memory_order_acquire);
     }
+    // What the loop is was written before its count, and changes only when this thread has left it: no need for the
+    // mutex, for which a team that spins would queue up.
+    seen = loop_count_.load(std::memory_order_acquire);
+    if (closing_) return;
     take_items(worker_idx);
     if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       const std::lock_guard lock(mutex_);  // so that the caller is either before its check or asleep

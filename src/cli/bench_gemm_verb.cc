@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,6 +70,7 @@ Json to_json(const GemmBenchResult& result, const CpuInfo& cpu, int num_threads)
   }
   return {{"amx_peak_gflops", peak_json(result, GemmPath::kAmxBf16)},
           {"cases", cases},
+          {"amx_zeros_peak_gflops", result.amx_zeros_gflops ? Json(*result.amx_zeros_gflops) : Json(nullptr)},
           {"avx512_bf16_peak_gflops", peak_json(result, GemmPath::kAvx512Bf16)},
           {"avx512_peak_gflops", peak_json(result, GemmPath::kAvx512)},
           {"avx2_peak_gflops", peak_json(result, GemmPath::kAvx2)},
@@ -80,7 +82,7 @@ Json to_json(const GemmBenchResult& result, const CpuInfo& cpu, int num_threads)
 // Ten columns for the whole of the peak.
 std::string drawn(double of_peak) {
   constexpr int kColumns = 10;
-  const int filled = std::clamp(static_cast<int>(of_peak * kColumns + 0.5), 0, kColumns);
+  const long filled = std::lround(std::clamp(of_peak, 0.0, 1.0) * kColumns);
   std::string text;
   for (int i = 0; i < kColumns; ++i) text += i < filled ? "█" : "·";
   return text;
@@ -91,6 +93,9 @@ std::string to_text(const GemmBenchResult& result, const CpuInfo& cpu, int num_t
   std::vector<std::vector<std::string>> peaks;
   for (const GemmBenchResult::Peak& peak : result.peaks) {
     peaks.push_back({std::string(name(peak.path)), fmt::format("{:.0f}", peak.gflops)});
+  }
+  if (result.amx_zeros_gflops) {
+    peaks.push_back({"amx-bf16, on zeros", fmt::format("{:.0f}", *result.amx_zeros_gflops)});
   }
   text += render_table({"Path", "peak GFLOP/s"}, peaks) + "\n";
   std::vector<std::vector<std::string>> rows;

@@ -256,12 +256,15 @@ TEST(Gemm, GivesTheSameBitsWhateverTheBlocksOfC) {
       for (const cpu::GemmKernel& kernel : blocked_kernels()) {
         WorkerTeam team(2);
         const Matrix wanted(DType::kF32, extents.m, extents.n);
-        cpu::gemm_blocked(team, gemm_of(operands, wanted), kernel);
+        cpu::GemmKernel packs_both = kernel;
+        packs_both.pack_both_bytes = 1 << 24;
+        cpu::gemm_blocked(team, gemm_of(operands, wanted), packs_both);
         for (const std::int64_t max_rows : {1, 40, 70}) {
           cpu::GemmKernel small = kernel;
           small.max_local = max_rows;
           small.max_shared = max_rows;
           small.stretch_bytes = 1;
+          small.pack_both_bytes = 0;
           const Matrix c(DType::kF32, extents.m, extents.n);
           cpu::gemm_blocked(team, gemm_of(operands, c), small);
           EXPECT_TRUE(c.same_bits(wanted)) << max_rows;

@@ -39,16 +39,17 @@ HWY_POP_ATTRIBUTES
 
 namespace sluice::cpu {
 
-// A block's sums (1 MiB), a panel of each operand (128 and 512 KiB) and the next of the local one fit in an L2 of 2
-// MiB; 32 rows and 32 columns of a panel (16 KiB each) and their sums in an L1 of 48 KiB.
+// An L2 of 2 MiB is often that of two threads: a block's sums (128 KiB), a panel of each operand (128 and 256 KiB) and
+// the next of the local one take half of it.
 GemmKernel amx_kernel_without_unit() {
   return {.rows = kAmxSide,
           .columns = kAmxSide,
           .k_step = kAmxStepK,
-          .panel_k = 256,
+          .panel_k = 512,
           .packed_bytes = 2,
-          .max_local = 256,
-          .max_shared = 1024,
+          .max_local = 128,
+          .max_shared = 256,
+          .pack_both_bytes = 20 << 20,
           .local_cost = 48,
           .shared_cost = 32,
           .pack_rows = pack_row_tiles,

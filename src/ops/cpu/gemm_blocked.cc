@@ -15,8 +15,8 @@ constexpr std::uint64_t kLineBytes = 64;
 // Where C is f32, a longer k is summed in stretches into C, so that what is packed of the shared operand stays wide.
 constexpr std::int64_t kMaxK = 16384;
 
-// Panels of the shared operand that are packed as one item: enough to read whole lines of any source.
-constexpr std::int64_t kSharedWidths = 4;
+// Panels that are packed as one item: enough to read whole lines of any source.
+constexpr std::int64_t kPackedWidths = 4;
 
 std::int64_t blocks(std::int64_t value, std::int64_t block) { return (value + block - 1) / block; }
 
@@ -53,7 +53,8 @@ class BlockedGemm {
         pack_shared_(plan_.local_is_rows ? kernel.pack_columns : kernel.pack_rows),
         worker_bytes_(round_up(plan_.panel_bytes, kLineBytes) + round_up(plan_.sums_bytes, kLineBytes) +
                       turned_bytes()),
-        memory_(gemm_scratch(round_up(plan_.shared_bytes, kLineBytes) + worker_bytes_ * team.num_threads())) {}
+        worker_memory_(round_up(plan_.shared_bytes, kLineBytes) + round_up(plan_.local_bytes, kLineBytes)),
+        memory_(gemm_scratch(worker_memory_ + worker_bytes_ * team.num_threads())) {}
 
   // Sums k in [first_k, first_k + num_k).
   void run(std::int64_t first_k, std::int64_t num_k, Into into, const std::byte* bias) {
@@ -83,22 +84,44 @@ class BlockedGemm {
   std::int64_t padded(std::int64_t k) const { return blocks(k, kernel_.k_step) * kernel_.k_step; }
   std::int64_t num_panels() const { return blocks(num_k_, kernel_.panel_k); }
   std::int64_t panel_k(std::int64_t panel) const { return std::min(kernel_.panel_k, num_k_ - panel * kernel_.panel_k); }
-  // The shared operand is packed panel of k by panel of k, and in each by width.
+  // An operand that is packed once lies there panel of k by panel of k, and in each by width.
+  std::int64_t packed_at(std::int64_t num_rows, std::int64_t panel, std::int64_t row) const {
+    return (panel * kernel_.panel_k * num_rows + row * padded(panel_k(panel))) * kernel_.packed_bytes;
+  }
   std::byte* packed_shared(std::int64_t panel, std::int64_t row) const {
-    return memory_.data() +
-           (panel * kernel_.panel_k * plan_.stretch + row * padded(panel_k(panel))) * kernel_.packed_bytes;
+    return memory_.data() + packed_at(plan_.stretch, panel, row);
+  }
+  std::byte* packed_local(std::int64_t panel, std::int64_t row) const {
+    const std::int64_t num_rows = blocks(plan_.num_local, local_width_) * local_width_;
+    return memory_.data() + round_up(plan_.shared_bytes, kLineBytes) + packed_at(num_rows, panel, row);
+  }
+
+  // Rows [first, first + count) of the shared operand, and all of the local one where that is packed once.
+  void pack_once(std::int64_t first, std::int64_t count) {
+    const std::int64_t shared_rows = kPackedWidths * shared_width_;
+    const std::int64_t local_rows = kPackedWidths * local_width_;
+    const std::int64_t shared_pieces = blocks(count, shared_rows);
+    const std::int64_t num_pieces = shared_pieces + (plan_.packs_both ? blocks(plan_.num_local, local_rows) : 0);
+    team_.for_each(num_panels() * num_pieces, [&](std::int64_t item_idx, std::size_t) {
+      const std::int64_t panel = item_idx / num_pieces;
+      const std::int64_t piece = item_idx % num_pieces;
+      const std::int64_t k = first_k_ + panel * kernel_.panel_k;
+      if (piece < shared_pieces) {
+        const std::int64_t row = piece * shared_rows;
+        GemmSource from = shared_;
+        from.data = shared_.at(first + row, k);
+        pack_shared_(packed_shared(panel, row), from, std::min(shared_rows, count - row), panel_k(panel));
+      } else {
+        const std::int64_t row = (piece - shared_pieces) * local_rows;
+        GemmSource from = local_;
+        from.data = local_.at(row, k);
+        pack_local_(packed_local(panel, row), from, std::min(local_rows, plan_.num_local - row), panel_k(panel));
+      }
+    });
   }
 
   void run_stretch(std::int64_t first, std::int64_t count) {
-    const std::int64_t num_rows = kSharedWidths * shared_width_;
-    const std::int64_t num_pieces = blocks(count, num_rows);
-    team_.for_each(num_panels() * num_pieces, [&](std::int64_t item_idx, std::size_t) {
-      const std::int64_t panel = item_idx / num_pieces;
-      const std::int64_t row = item_idx % num_pieces * num_rows;
-      GemmSource from = shared_;
-      from.data = shared_.at(first + row, first_k_ + panel * kernel_.panel_k);
-      pack_shared_(packed_shared(panel, row), from, std::min(num_rows, count - row), panel_k(panel));
-    });
+    pack_once(first, count);
     const std::int64_t num_across = blocks(count, plan_.shared_block);
     const std::int64_t num_along = blocks(plan_.num_local, plan_.local_block);
     team_.for_each(num_along * num_across, [&](std::int64_t item_idx, std::size_t worker_idx) {
@@ -114,8 +137,7 @@ class BlockedGemm {
   }
 
   void sum_block(const Block& block, std::size_t worker_idx) const {
-    std::byte* const panel_memory =
-        memory_.data() + round_up(plan_.shared_bytes, kLineBytes) + worker_idx * worker_bytes_;
+    std::byte* const panel_memory = memory_.data() + worker_memory_ + worker_idx * worker_bytes_;
     auto* const sums = reinterpret_cast<float*>(panel_memory + round_up(plan_.panel_bytes, kLineBytes));
     auto* const turned = sums + round_up(plan_.sums_bytes, kLineBytes) / sizeof(float);
     const std::int64_t local_widths = blocks(block.num_local, local_width_);
@@ -131,12 +153,17 @@ class BlockedGemm {
     if (kernel_.enter != nullptr) kernel_.enter();
     for (std::int64_t panel = 0; panel < num_panels(); ++panel) {
       const std::int64_t k = panel_k(panel);
-      GemmSource from = local_;
-      from.data = local_.at(block.local, first_k_ + panel * kernel_.panel_k);
-      pack_local_(panel_memory, from, block.num_local, k);
+      const std::byte* local_panel = panel_memory;
+      if (plan_.packs_both) {
+        local_panel = packed_local(panel, block.local);
+      } else {
+        GemmSource from = local_;
+        from.data = local_.at(block.local, first_k_ + panel * kernel_.panel_k);
+        pack_local_(panel_memory, from, block.num_local, k);
+      }
       GemmTile tile{.num_k = k, .is_first = panel == 0};
       for (std::int64_t along = 0; along < local_widths; ++along) {
-        const std::byte* const local = panel_memory + along * local_width_ * padded(k) * kernel_.packed_bytes;
+        const std::byte* const local = local_panel + along * local_width_ * padded(k) * kernel_.packed_bytes;
         for (std::int64_t across = 0; across < shared_widths; ++across) {
           const std::int64_t tile_idx = along * shared_widths + across;
           const std::byte* const shared = packed_shared(panel, block.shared + across * shared_width_);
@@ -161,19 +188,29 @@ class BlockedGemm {
       tile.prefetch[1] = {};
       return;
     }
-    const bool has_k_along = local_.k_stride == 1;
-    const std::int64_t num_lines = has_k_along ? block.num_local : panel_k(panel);
-    const std::int64_t first = num_lines * tile_idx / num_tiles;
-    const std::int64_t k = first_k_ + panel * kernel_.panel_k;
-    tile.prefetch[0] = {.first = has_k_along ? local_.at(block.local + first, k) : local_.at(block.local, k + first),
-                        .stride_bytes = (has_k_along ? local_.row_stride : local_.k_stride) * local_.element_bytes,
-                        .num_rows = num_lines * (tile_idx + 1) / num_tiles - first};
+    if (plan_.packs_both) {
+      tile.prefetch[0] = share_of(packed_local(panel, block.local), block.num_local, panel, tile_idx, num_tiles);
+    } else {
+      const bool has_k_along = local_.k_stride == 1;
+      const std::int64_t num_lines = has_k_along ? block.num_local : panel_k(panel);
+      const std::int64_t first = num_lines * tile_idx / num_tiles;
+      const std::int64_t k = first_k_ + panel * kernel_.panel_k;
+      tile.prefetch[0] = {.first = has_k_along ? local_.at(block.local + first, k) : local_.at(block.local, k + first),
+                          .stride_bytes = (has_k_along ? local_.row_stride : local_.k_stride) * local_.element_bytes,
+                          .num_rows = num_lines * (tile_idx + 1) / num_tiles - first};
+    }
+    tile.prefetch[1] = share_of(packed_shared(panel, block.shared), block.num_shared, panel, tile_idx, num_tiles);
+  }
+
+  // A tile's share of packed rows, in runs of as many lines as the tile has steps.
+  GemmPrefetch share_of(const std::byte* packed, std::int64_t num_rows, std::int64_t panel, std::int64_t tile_idx,
+                        std::int64_t num_tiles) const {
     const auto run_bytes = static_cast<std::int64_t>(kLineBytes) * kernel_.panel_k / kernel_.k_step;
-    const std::int64_t num_runs = blocks(block.num_shared * padded(panel_k(panel)) * kernel_.packed_bytes, run_bytes);
+    const std::int64_t num_runs = blocks(num_rows * padded(panel_k(panel)) * kernel_.packed_bytes, run_bytes);
     const std::int64_t first_run = num_runs * tile_idx / num_tiles;
-    tile.prefetch[1] = {.first = packed_shared(panel, block.shared) + first_run * run_bytes,
-                        .stride_bytes = run_bytes,
-                        .num_rows = num_runs * (tile_idx + 1) / num_tiles - first_run};
+    return {.first = packed + first_run * run_bytes,
+            .stride_bytes = run_bytes,
+            .num_rows = num_runs * (tile_idx + 1) / num_tiles - first_run};
   }
 
   void write(const Block& block, std::int64_t along, std::int64_t across, const float* sums, float* turned) const {
@@ -207,6 +244,7 @@ class BlockedGemm {
   void (*pack_local_)(std::byte*, const GemmSource&, std::int64_t, std::int64_t);
   void (*pack_shared_)(std::byte*, const GemmSource&, std::int64_t, std::int64_t);
   std::uint64_t worker_bytes_;
+  std::uint64_t worker_memory_;  // where that of the workers begins
   std::span<std::byte> memory_;
   std::int64_t first_k_ = 0;
   std::int64_t num_k_ = 0;

@@ -79,6 +79,8 @@ struct GemmKernel {
   // What is packed of the shared operand at once, unless that is less than max_shared rows: enough to keep all threads
   // busy for a while, small enough for a cache that they share.
   std::int64_t stretch_bytes = 8 << 20;
+  // Where both operands packed are no larger than this, the local one is packed once too, beside the shared one.
+  std::int64_t pack_both_bytes = 0;
   // What packing a row of the operand that each thread packs for itself costs, and fetching one of the other, in
   // columns that could be multiplied meanwhile.
   std::int64_t local_cost = 0;

@@ -49,9 +49,13 @@ Blocks choose_blocks(const GemmKernel& kernel, const GemmPlan& plan, Blocks widt
   const std::vector<Candidate> locals = candidates(kernel.max_local, plan.num_local, width.local);
   for (const Candidate& shared : candidates(kernel.max_shared, plan.stretch, width.shared)) {
     for (const Candidate& local : locals) {
-      const std::uint32_t num_rounds = (local.num_blocks * shared.num_blocks + threads - 1) / threads;
-      const std::int64_t cost = num_rounds * (local.block * shared.block + local.block * kernel.local_cost +
-                                              shared.block * kernel.shared_cost);
+      const std::uint32_t num_blocks = local.num_blocks * shared.num_blocks;
+      // Cores are seldom equally fast: beyond whole rounds, threads wait for most of a block that began late.
+      const std::uint32_t num_tenths =
+          std::max(10 * ((num_blocks + threads - 1) / threads), 10 * num_blocks / threads + 7);
+      const std::int64_t local_cost = plan.packs_both ? kernel.shared_cost : kernel.local_cost;
+      const std::int64_t cost =
+          num_tenths * (local.block * shared.block + local.block * local_cost + shared.block * kernel.shared_cost);
       if (cost < best_cost) {
         best_cost = cost;
         best = {.local = local.block, .shared = shared.block};
@@ -81,11 +85,16 @@ GemmPlan plan_gemm(const GemmKernel& kernel, const Gemm& args, std::int64_t num_
   const std::int64_t at_most = std::max(wanted / width.shared * width.shared, width.shared);
   plan.stretch = up(blocks(plan.num_shared, blocks(plan.num_shared, at_most)), width.shared);
 
+  const std::int64_t local_bytes = up(plan.num_local, width.local) * row_bytes;
+  plan.packs_both = plan.stretch >= plan.num_shared && local_bytes + plan.stretch * row_bytes <= kernel.pack_both_bytes;
+  plan.local_bytes = plan.packs_both ? static_cast<std::uint64_t>(local_bytes) : 0;
+
   const Blocks block = choose_blocks(kernel, plan, width, num_threads);
   plan.local_block = block.local;
   plan.shared_block = block.shared;
   plan.shared_bytes = static_cast<std::uint64_t>(plan.stretch * row_bytes);
-  plan.panel_bytes = static_cast<std::uint64_t>(block.local * kernel.panel_k * kernel.packed_bytes);
+  const std::int64_t panel_k = std::min(kernel.panel_k, up(num_k, kernel.k_step));
+  plan.panel_bytes = plan.packs_both ? 0 : static_cast<std::uint64_t>(block.local * panel_k * kernel.packed_bytes);
   plan.sums_bytes = static_cast<std::uint64_t>(block.local * block.shared) * sizeof(float);
   return plan;
 }
