@@ -54,6 +54,15 @@ void Generator::read(std::span<const std::int32_t> ids, const std::function<bool
     throw InvalidInput(fmt::format("{} tokens and {} more do not fit into the {} that were made room for", num_tokens_,
                                    ids.size(), capacity_tokens_));
   }
+  // Before any of them is on the stream, which a failure would end for good.
+  const auto stranger =
+      std::find_if(ids.begin(), ids.end(), [&](std::int32_t id) { return id < 0 || id >= arch_.vocab; });
+  if (stranger != ids.end()) {
+    throw InvalidInput(
+        fmt::format("token {} has the id {}, but the model's vocabulary has ids 0 to {}: use the tokenizer "
+                    "that belongs to the model",
+                    num_tokens_ + (stranger - ids.begin()), *stranger, arch_.vocab - 1));
+  }
   while (!ids.empty()) {
     if (interrupted && interrupted()) throw Cancelled("interrupted while the prompt was read");
     const std::size_t count = std::min(ids.size(), static_cast<std::size_t>(kPromptTokens));

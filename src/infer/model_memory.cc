@@ -18,11 +18,12 @@ ModelMemory::ModelMemory(const CheckpointSlices& slices, const Architecture& arc
   const std::uint64_t other_bytes = Generator::size_bytes(arch, plan.dtype, plan.capacity_tokens);
   const std::uint64_t least_bytes = StreamedSlices::least_bytes(arch, plan.dtype) + other_bytes;
   if (plan.budget_bytes < least_bytes) {
-    throw OutOfBudget(fmt::format(
-        "generating {} tokens with this model takes at least {} ({} of it for a slice on its way), but the budget is {}: "
-        "raise --host or shorten the text",
-        plan.capacity_tokens, format_bytes(least_bytes), format_bytes(least_bytes - other_bytes),
-        format_bytes(plan.budget_bytes)));
+    throw OutOfBudget(
+        fmt::format("generating {} tokens with this model takes at least {} MiB ({} of it for a slice on its way), but "
+                    "the budget is {}: "
+                    "raise --host or shorten the text",
+                    plan.capacity_tokens, div_ceil(least_bytes, kMiB), format_bytes(least_bytes - other_bytes),
+                    format_bytes(plan.budget_bytes)));
   }
   streams_ = plan.budget_bytes < weight_bytes + other_bytes;
   device_ = std::make_unique<CpuDevice>(streams_ ? plan.budget_bytes : weight_bytes + other_bytes, plan.num_threads);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that one model needs to generate, within one budget: weights that stay if they fit and are streamed if not, caches,
-// activations. On the CPU the device's arena is exactly the budget, or less where the model needs less.
+// All that one model needs to generate, within one budget: weights that stay if they fit and are streamed if not,
+// caches, activations. On the CPU the device's arena is exactly the budget, or less where the model needs less.
 #pragma once
 
 #include <cstdint>

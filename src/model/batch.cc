@@ -15,18 +15,19 @@ Batch::Batch(Device& device, Stream& stream, const Architecture& arch, std::span
   for (const DocumentTokens& document : documents) num_tokens_ += static_cast<std::int64_t>(document.ids.size());
   CHECK(num_tokens_ > 0, "a batch has tokens");
   const auto count = static_cast<std::size_t>(num_tokens_);
-  host_.reserve(4 * count);
-  for (const DocumentTokens& document : documents) host_.insert(host_.end(), document.ids.begin(), document.ids.end());
+  std::vector<std::int32_t> host;
+  host.reserve(4 * count);
+  for (const DocumentTokens& document : documents) host.insert(host.end(), document.ids.begin(), document.ids.end());
   for (const DocumentTokens& document : documents) {
     CHECK(document.labels.empty() || document.labels.size() == document.ids.size(), "a label for every token, or none");
     if (document.labels.empty()) {
-      host_.insert(host_.end(), document.ids.size(), kIgnoreLabel);
+      host.insert(host.end(), document.ids.size(), kIgnoreLabel);
     } else {
-      host_.insert(host_.end(), document.labels.begin(), document.labels.end());
+      host.insert(host.end(), document.labels.begin(), document.labels.end());
     }
   }
   num_labels_ =
-      std::count_if(host_.begin() + num_tokens_, host_.end(), [](std::int32_t id) { return id != kIgnoreLabel; });
+      std::count_if(host.begin() + num_tokens_, host.end(), [](std::int32_t id) { return id != kIgnoreLabel; });
 
   std::int64_t q_first = 0;
   std::int64_t k_first = 0;
@@ -40,19 +41,21 @@ Batch::Batch(Device& device, Stream& stream, const Architecture& arch, std::span
     if (num_new > 0)
       segments_.push_back({.q_first = q_first, .q_count = num_new, .k_first = k_first, .k_count = total});
     for (std::int64_t position = document.past_tokens; position < total; ++position) {
-      host_.push_back(static_cast<std::int32_t>(position));
+      host.push_back(static_cast<std::int32_t>(position));
     }
     q_first += num_new;
     k_first += total;
     longest_tokens_ = std::max(longest_tokens_, total);
   }
   for (std::size_t idx = 0; idx < count; ++idx) {
-    host_.push_back(host_[2 * count + idx] + static_cast<std::int32_t>(arch.position_offset));
+    host.push_back(host[2 * count + idx] + static_cast<std::int32_t>(arch.position_offset));
   }
 
-  memory_ = device.allocate(host_.size() * sizeof(std::int32_t), "a batch's tokens");
-  const auto from = std::as_bytes(std::span(host_));
+  memory_ = device.allocate(host.size() * sizeof(std::int32_t), "a batch's tokens");
+  const auto from = std::as_bytes(std::span(host));
   stream.copy(memory_.bytes().first(from.size()), from);
+  // Waited for, so that whatever fails before the pass takes neither end from under the copy.
+  stream.synchronize();
   const auto part = [&](std::size_t idx) {
     const std::size_t bytes = count * sizeof(std::int32_t);
     return TensorView(memory_.bytes().subspan(idx * bytes, bytes), DType::kI32, {num_tokens_});
@@ -66,21 +69,22 @@ Batch::Batch(Device& device, Stream& stream, const Architecture& arch, std::span
 RopeTables::RopeTables(Device& device, Stream& stream, const Architecture& arch, std::int64_t seq_tokens)
     : seq_tokens_(seq_tokens) {
   const std::size_t count = arch.ropes.size();
-  host_.reserve(count);
   memory_.reserve(2 * count);
   cos_.reserve(count);
   sin_.reserve(count);
   for (const Rope& rope : arch.ropes) {
-    const RopeTable& table = host_.emplace_back(make_rope_table(rope, seq_tokens));
     const Shape shape{seq_tokens, rope.rotary_dim / 2};
-    const auto put = [&](const std::vector<float>& values) {
-      const auto from = std::as_bytes(std::span(values));
-      memory_.push_back(device.allocate(from.size(), "rotary tables"));
-      stream.copy(memory_.back().bytes().first(from.size()), from);
-      return TensorView(memory_.back().bytes().first(from.size()), DType::kF32, shape);
+    const std::uint64_t bytes = static_cast<std::uint64_t>(shape.num_elements()) * sizeof(float);
+    const auto make_room = [&] {
+      memory_.push_back(device.allocate(bytes, "rotary tables"));
+      return TensorView(memory_.back().bytes().first(bytes), DType::kF32, shape);
     };
-    cos_.push_back(put(table.cos));
-    sin_.push_back(put(table.sin));
+    cos_.push_back(make_room());
+    sin_.push_back(make_room());
+    const RopeTable table = make_rope_table(rope, seq_tokens);
+    stream.copy(memory_.end()[-2].bytes().first(bytes), std::as_bytes(std::span(table.cos)));
+    stream.copy(memory_.end()[-1].bytes().first(bytes), std::as_bytes(std::span(table.sin)));
+    stream.synchronize();  // the host's copy ends here
   }
 }
 

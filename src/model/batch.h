@@ -24,7 +24,8 @@ struct DocumentTokens {
 
 class Batch {
  public:
-  // Throws OutOfBudget where the device has no room, InvalidInput where a document is longer than learned positions go.
+  // The tokens are on the device on return. Throws OutOfBudget where it has no room, InvalidInput where a document is
+  // longer than learned positions go.
   Batch(Device& device, Stream& stream, const Architecture& arch, std::span<const DocumentTokens> documents);
 
   std::int64_t num_tokens() const { return num_tokens_; }
@@ -42,12 +43,12 @@ class Batch {
   std::int64_t num_labels_ = 0;
   std::int64_t longest_tokens_ = 0;
   std::vector<AttentionSegment> segments_;
-  std::vector<std::int32_t> host_;  // what the stream copies from
   Buffer memory_;
   TensorView ids_, labels_, positions_, position_rows_;
 };
 
-// Cosines and sines for every rope of the architecture, for positions up to `seq_tokens`, in device memory.
+// Cosines and sines for every rope of the architecture, for positions up to `seq_tokens`, in device memory; there on
+// return.
 class RopeTables {
  public:
   RopeTables(Device& device, Stream& stream, const Architecture& arch, std::int64_t seq_tokens);
@@ -58,7 +59,6 @@ class RopeTables {
 
  private:
   std::int64_t seq_tokens_ = 0;
-  std::vector<RopeTable> host_;
   std::vector<Buffer> memory_;
   std::vector<TensorView> cos_;
   std::vector<TensorView> sin_;

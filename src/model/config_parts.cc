@@ -19,18 +19,28 @@ constexpr std::int64_t kMaxVocab = 1 << 24;
 constexpr std::int64_t kMaxLayers = 1 << 12;
 constexpr std::int64_t kMaxPositions = std::int64_t{1} << 30;
 constexpr RealRange kPositive{1e-12, 1e12};
+constexpr RealRange kZeroOrMore{0, 1e12};
+
+// Zero means the usual one, as in transformers.
+double read_beta(const ConfigReader& settings, const std::string& key, double usual) {
+  const double beta = settings.real_or(key, 0, kZeroOrMore);
+  if (beta == 0) return usual;
+  if (beta < kPositive.min) settings.fail(key, "a number that is not next to nothing");
+  return beta;
+}
 
 double yarn_attention_factor(const ConfigReader& settings, double factor) {
   if (const auto given = settings.find_real("attention_factor", kPositive)) return *given;
   const auto mscale = [&](double weight) { return factor <= 1 ? 1.0 : 0.1 * weight * std::log(factor) + 1.0; };
-  const double above = settings.real_or("mscale", 0);
-  const double below = settings.real_or("mscale_all_dim", 0);
+  const double above = settings.real_or("mscale", 0, kZeroOrMore);
+  const double below = settings.real_or("mscale_all_dim", 0, kZeroOrMore);
   return above != 0 && below != 0 ? mscale(above) / mscale(below) : mscale(1);
 }
 
 double longrope_attention_factor(const ConfigReader& settings, const Rope& rope) {
   if (const auto given = settings.find_real("attention_factor", kPositive)) return *given;
   if (rope.factor <= 1) return 1;
+  if (rope.original_max_positions < 2) settings.fail("original_max_position_embeddings", "a number of at least 2");
   return std::sqrt(1 + std::log(rope.factor) / std::log(static_cast<double>(rope.original_max_positions)));
 }
 
@@ -92,10 +102,8 @@ Rope read_rope_object(const ConfigReader& config, const ConfigReader& settings, 
   } else if (name == "yarn") {
     rope.scaling = RopeScaling::kYarn;
     read_original_context(config, settings, rope);
-    const double beta_fast = settings.real_or("beta_fast", 0, {0, 1e6});
-    const double beta_slow = settings.real_or("beta_slow", 0, {0, 1e6});
-    rope.beta_fast = beta_fast == 0 ? 32 : beta_fast;
-    rope.beta_slow = beta_slow == 0 ? 1 : beta_slow;
+    rope.beta_fast = read_beta(settings, "beta_fast", 32);
+    rope.beta_slow = read_beta(settings, "beta_slow", 1);
     rope.truncate = settings.flag_or("truncate", true);
     rope.attention_factor = yarn_attention_factor(settings, rope.factor);
   } else if (name == "longrope") {

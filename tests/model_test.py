@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`sluice model` and `sluice generate` as a user meets them. Usage: model_test.py SLUICE REFERENCE_MODELS"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SLUICE = sys.argv.pop(1)
+MODELS = sys.argv.pop(1)
+LLAMA = os.path.join(MODELS, "llama")
+MIB = 1 << 20
+
+
+def run(*words):
+    return subprocess.run([SLUICE, *map(str, words)], capture_output=True, text=True, timeout=300)
+
+
+def generate(*words):
+    return run("generate", "--threads", 2, *words)
+
+
+def peak_bytes(*words):
+    """Runs sluice to its end; its output and the most memory it had at once."""
+    with tempfile.TemporaryFile() as out:
+        child = subprocess.Popen([SLUICE, *map(str, words)], stdout=out, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        return child.returncode, out.read().decode(), usage.ru_maxrss * 1024
+
+
+def wait_until(child, arrived):
+    """Until the child is where a signal should meet it; it must not end before."""
+    while not arrived():
+        if child.poll() is not None:
+            raise AssertionError(f"ended early: {child.communicate()}")
+
+
+class Refusals(unittest.TestCase):
+    def assert_refused(self, done, code, *parts):
+        self.assertEqual(done.returncode, code, done.stderr)
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        self.assertEqual(len(lines), 1, done.stderr)
+        self.assertTrue(lines[0].startswith("sluice: "), done.stderr)
+        for part in parts:
+            self.assertIn(part, lines[0])
+
+
+class Checkpoints(Refusals):
+    """One random checkpoint, made once, larger than the budgets it is used with."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = os.path.join(cls.scratch.name, "model")
+        cls.made = run("model", "init", "qwen2.5-0.5b", cls.folder, "--layers", 4, "--seed", 5, "--json")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def test_init_writes_what_it_says(self):
+        self.assertEqual(self.made.returncode, 0, self.made.stderr)
+        report = json.loads(self.made.stdout)
+        # 151936 x 896 embeddings, tied; a block: qkv (14 + 4) 64 x 896 with biases, out 896 x 896, MLP 3 x 4864 x 896,
+        # two norms; one norm at the end.
+        block = 18 * 64 * 896 + 18 * 64 + 896 * 896 + 3 * 4864 * 896 + 2 * 896
+        parameters = 151936 * 896 + 4 * block + 896
+        self.assertEqual(report["parameters"], parameters)
+        self.assertEqual(report["checkpoint_bytes"], 2 * parameters)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["config.json", "model.safetensors"])
+        with open(os.path.join(self.folder, "model.safetensors"), "rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        self.assertEqual(header["model.layers.3.self_attn.q_proj.bias"]["shape"], [896])
+        self.assertNotIn("lm_head.weight", header)
+        with open(os.path.join(self.folder, "config.json")) as file:
+            self.assertEqual(json.load(file)["num_hidden_layers"], 4)
+
+    def test_show_tells_the_same(self):
+        report = json.loads(run("model", "show", self.folder, "--json").stdout)
+        self.assertTrue(report["supported"])
+        self.assertEqual(report["parameters"], json.loads(self.made.stdout)["parameters"])
+        self.assertEqual((report["family"], report["dtype"], report["layers"], report["tied_head"]),
+                         ("qwen2", "BF16", 4, True))
+        self.assertEqual([slice["name"] for slice in report["slices"]], ["embedding", "block", "head"])
+        shown = run("model", "show", self.folder)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        for part in ("qwen2", "Qwen2ForCausalLM", "151936", "supported"):
+            self.assertIn(part, shown.stdout)
+
+    def test_a_folder_that_holds_something_is_left_alone(self):
+        before = sorted(os.listdir(self.folder))
+        self.assert_refused(run("model", "init", "qwen2.5-0.5b", self.folder, "--layers", 1), 2, self.folder)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+    def test_streaming_changes_no_token(self):
+        words = ["--model", self.folder, "--prompt-ids", "1,2,3", "--max-new-tokens", 3, "--greedy", "--json"]
+        ids = []
+        for host, weights in (("310MiB", "streamed"), ("2GiB", "resident")):  # the embedding alone has 260 MiB
+            done = generate(*words, "--host", host)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            report = json.loads(done.stdout)
+            self.assertEqual(report["weights"], weights)
+            ids.append(report["ids"])
+        self.assertEqual(ids[0], ids[1])
+
+    def test_a_budget_too_small_says_what_would_do(self):
+        done = generate("--model", self.folder, "--prompt-ids", "1,2,3", "--max-new-tokens", 2, "--host", "100MiB")
+        self.assert_refused(done, 1, "100 MiB", "raise --host", "at least")
+        least = re.search(r"at least ([0-9.]+) (MiB|GiB)", done.stderr)
+        done = generate("--model", self.folder, "--prompt-ids", "1,2,3", "--max-new-tokens", 2, "--host",
+                        least[1] + least[2])
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_ctrl_c_ends_generating(self):
+        child = subprocess.Popen([SLUICE, "generate", "--model", self.folder, "--prompt-ids", "1,2,3", "--greedy",
+                                  "--max-new-tokens", "100000", "--ignore-eos"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertTrue(child.stdout.read(1).isdigit())  # it is at work
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 130, errors)
+        self.assertTrue(errors.rstrip().splitlines()[-1].startswith("sluice: interrupted"), errors)
+
+
+class Memory(unittest.TestCase):
+    def make_sparse_model(self, folder, layers):
+        """A Llama of zeros that takes no room on the drive: 32 MiB a layer."""
+        hidden, intermediate, vocab = 1024, 4096, 1000
+        os.mkdir(folder)
+        with open(os.path.join(folder, "config.json"), "w") as file:
+            json.dump({"model_type": "llama", "hidden_size": hidden, "intermediate_size": intermediate,
+                       "num_hidden_layers": layers, "num_attention_heads": 8, "vocab_size": vocab}, file)
+        shapes = {"model.embed_tokens.weight": [vocab, hidden], "lm_head.weight": [vocab, hidden],
+                  "model.norm.weight": [hidden]}
+        for idx in range(layers):
+            for name in ("q", "k", "v", "o"):
+                shapes[f"model.layers.{idx}.self_attn.{name}_proj.weight"] = [hidden, hidden]
+            for name in ("gate", "up"):
+                shapes[f"model.layers.{idx}.mlp.{name}_proj.weight"] = [intermediate, hidden]
+            shapes[f"model.layers.{idx}.mlp.down_proj.weight"] = [hidden, intermediate]
+            for name in ("input", "post_attention"):
+                shapes[f"model.layers.{idx}.{name}_layernorm.weight"] = [hidden]
+        header, end = {}, 0
+        for name, shape in shapes.items():
+            begin, end = end, end + 2 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+            header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [begin, end]}
+        text = json.dumps(header).encode()
+        with open(os.path.join(folder, "model.safetensors"), "wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            file.truncate(8 + len(text) + end)
+        return end
+
+    def test_a_model_many_times_its_budget_streams_within_it(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = os.path.join(scratch, "model")
+            total = self.make_sparse_model(folder, layers=24)
+            budget = 100 * MIB
+            self.assertGreater(total, 7 * budget)
+            code, out, peak = peak_bytes("generate", "--model", folder, "--prompt-ids", "1,2,3", "--max-new-tokens", 2,
+                                         "--host", budget, "--threads", 2, "--json")
+            self.assertEqual(code, 0)
+            self.assertEqual(json.loads(out)["weights"], "streamed")
+            self.assertLessEqual(peak, budget + 100 * MIB)
+
+
+class Init(Refusals):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = os.path.join(scratch.name, "model")
+
+    def test_a_shape_that_is_not_there_is_answered_with_those_that_are(self):
+        self.assert_refused(run("model", "init", "llama-9-1t", self.folder), 2, "llama-9-1t", "llama-3.1-70b", "phi-4")
+        self.assertFalse(os.path.exists(self.folder))
+
+    def test_ctrl_c_leaves_no_files(self):
+        child = subprocess.Popen([SLUICE, "model", "init", "llama-2-7b", self.folder, "--layers", "2"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_until(child, lambda: os.path.isdir(self.folder) and os.listdir(self.folder))
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 130, errors)
+        self.assertIn("interrupted", errors)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_what_cannot_be_run_is_shown_with_the_reason(self):
+        shutil.copytree(LLAMA, self.folder)
+        path = os.path.join(self.folder, "config.json")
+        with open(path) as file:
+            config = json.load(file)
+        with open(path, "w") as file:
+            json.dump({**config, "model_type": "mamba"}, file)
+        done = run("model", "show", self.folder, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertFalse(report["supported"])
+        self.assertIn("mamba", report["unsupported"])
+        self.assert_refused(generate("--model", self.folder, "--prompt-ids", "1"), 2, path, "mamba")
+        os.remove(path)
+        self.assert_refused(run("model", "show", self.folder), 2, self.folder, "config.json")
+
+
+class Generate(Refusals):
+    def ids(self, *words):
+        done = generate("--model", LLAMA, "--prompt-ids", "1,5,9", "--ignore-eos", "--max-new-tokens", 20, "--json", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["ids"]
+
+    def test_greedy_is_always_the_same(self):
+        first = self.ids("--greedy")
+        self.assertEqual(len(first), 20)
+        self.assertEqual(self.ids("--greedy", "--seed", 7), first)
+        self.assertEqual(self.ids("--temperature", 0), first)
+
+    def test_draws_follow_from_the_seed(self):
+        first = self.ids("--temperature", 1, "--seed", 7)
+        self.assertEqual(self.ids("--temperature", 1, "--seed", 7), first)
+        self.assertNotEqual(self.ids("--temperature", 1, "--seed", 8), first)
+        self.assertNotEqual(self.ids("--temperature", 1), self.ids("--temperature", 1))
+
+    def test_json_has_the_promised_fields(self):
+        done = generate("--model", LLAMA, "--prompt-ids", "1,5,9", "--max-new-tokens", 3, "--ignore-eos", "--json")
+        report = json.loads(done.stdout)
+        self.assertEqual(set(report), {"text", "ids", "prompt_ids", "finish_reason", "seed", "weights", "load_s",
+                                       "prompt_tokens_per_s", "tokens_per_s"})
+        self.assertEqual((report["text"], report["prompt_ids"], report["finish_reason"], report["weights"]),
+                         (None, [1, 5, 9], "length", "resident"))
+
+    def test_an_end_token_ends_it(self):
+        ids = self.ids("--greedy")
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = os.path.join(scratch, "model")
+            shutil.copytree(LLAMA, folder)
+            with open(os.path.join(folder, "generation_config.json"), "w") as file:
+                json.dump({"eos_token_id": [ids[5], 66]}, file)
+            done = generate("--model", folder, "--prompt-ids", "1,5,9", "--max-new-tokens", 20, "--json")
+        report = json.loads(done.stdout)
+        self.assertEqual(report["finish_reason"], "stop")
+        self.assertEqual(report["ids"], ids[:ids.index(ids[5])])
+
+    def test_mistakes_are_one_sentence(self):
+        self.assert_refused(generate("--model", LLAMA, "--prompt", "hello"), 2, LLAMA, "tokenizer")
+        self.assert_refused(generate("--model", LLAMA, "--prompt-ids", "1,67"), 2, "67")
+        self.assert_refused(generate("--model", LLAMA, "--prompt-ids", "1", "--top-p", 2), 2, "top_p")
+        self.assert_refused(generate("--model", LLAMA, "--prompt-ids", "1", "--dtype", "f8"), 2, "f8", "bf16")
+        self.assert_refused(generate("--model", LLAMA, "--prompt-ids", "1", "--host", "12 parsecs"), 2, "12 parsecs")
+        self.assert_refused(generate("--model", os.path.join(LLAMA, "nowhere"), "--prompt-ids", "1"), 2, "nowhere")
+
+    def test_a_damaged_checkpoint_ends_with_one(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = os.path.join(scratch, "model")
+            shutil.copytree(LLAMA, folder)
+            weights = os.path.join(folder, "model.safetensors")
+            os.truncate(weights, os.path.getsize(weights) - 100)
+            self.assert_refused(generate("--model", folder, "--prompt-ids", "1"), 1, weights)
+
+
+if __name__ == "__main__":
+    unittest.main()
