@@ -2,6 +2,7 @@
 #include "bench/gemm_bench.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/core.h>
 
@@ -101,8 +102,14 @@ class Operands {
   Gemm gemm_;
 };
 
-// The median over rounds, each long enough to time.
-double seconds_of(WorkerTeam& team, const Gemm& gemm, GemmPath path, int num_rounds) {
+struct Timed {
+  double seconds = 0;
+  std::vector<double> peaks_gflops;  // one beside each round
+};
+
+// The median over rounds, each long enough to time and each followed by a look at the peak: a CPU that shares its power
+// with neighbours changes its speed from one moment to the next, for products and peak alike.
+Timed time_product(WorkerTeam& team, const Gemm& gemm, GemmPath path, int num_rounds) {
   constexpr double kWantedSeconds = 0.02;
   const SteadyClock clock;
   const auto run = [&](std::int64_t num_times) {
@@ -113,9 +120,15 @@ double seconds_of(WorkerTeam& team, const Gemm& gemm, GemmPath path, int num_rou
   run(1);
   const auto num_times = static_cast<std::int64_t>(kWantedSeconds / std::max(run(1), 1e-6)) + 1;
   std::vector<double> seconds;
+  Timed timed;
   seconds.reserve(static_cast<std::size_t>(num_rounds));
-  for (int round = 0; round < num_rounds; ++round) seconds.push_back(run(num_times));
-  return median(std::move(seconds));
+  timed.peaks_gflops.reserve(static_cast<std::size_t>(num_rounds));
+  for (int round = 0; round < num_rounds; ++round) {
+    seconds.push_back(run(num_times));
+    timed.peaks_gflops.push_back(measure_peak_gflops(team, path));
+  }
+  timed.seconds = median(std::move(seconds));
+  return timed;
 }
 
 }  // namespace
@@ -127,13 +140,10 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
   }
   WorkerTeam team(options.num_threads);
   GemmBenchResult result;
-  const auto peak_of = [&](GemmPath path) -> double& {
-    return std::find_if(result.peaks.begin(), result.peaks.end(), [&](const auto& peak) { return peak.path == path; })
-        ->gflops;
-  };
   const bool has_amx = std::find(paths.begin(), paths.end(), GemmPath::kAmxBf16) != paths.end();
   if (has_amx) result.amx_zeros_gflops = measure_amx_zeros_gflops(team);
-  for (const GemmPath path : paths) result.peaks.push_back({.path = path, .gflops = measure_peak_gflops(team, path)});
+  std::map<GemmPath, std::vector<double>> peaks_gflops;
+  for (const GemmPath path : paths) peaks_gflops[path].push_back(measure_peak_gflops(team, path));
   std::uint64_t num_done = 0;
   for (const Shape3& shape : kShapes) {
     progress.report("bench gemm", num_done++, std::size(kShapes));
@@ -141,7 +151,11 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
     const GemmPath path =
         options.path && gemm_path_takes(*options.path, shape.dtype) ? *options.path : best_gemm_path(shape.dtype);
     const Operands operands(shape);
-    const double seconds = seconds_of(team, operands.gemm(), path, options.num_rounds);
+    Timed timed = time_product(team, operands.gemm(), path, options.num_rounds);
+    auto& seen = peaks_gflops[path];
+    seen.insert(seen.end(), timed.peaks_gflops.begin(), timed.peaks_gflops.end());
+    const double gflops = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                          static_cast<double>(shape.k) / timed.seconds;
     const auto weights = static_cast<std::uint64_t>(shape.n * shape.k) * size_bytes(shape.dtype);
     result.cases.push_back({.m = shape.m,
                             .n = shape.n,
@@ -149,13 +163,14 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
                             .dtype = shape.dtype,
                             .form = form_name(shape.form),
                             .path = path,
-                            .gflops = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                                      static_cast<double>(shape.k) / seconds,
-                            .weight_gb_per_s = gb_per_s(weights, seconds)});
-    peak_of(path) = std::max(peak_of(path), measure_peak_gflops(team, path));
+                            .gflops = gflops,
+                            .of_peak = gflops / median(std::move(timed.peaks_gflops)),
+                            .weight_gb_per_s = gb_per_s(weights, timed.seconds)});
   }
-  for (const GemmPath path : paths) peak_of(path) = std::max(peak_of(path), measure_peak_gflops(team, path));
-  for (GemmBenchResult::Case& one : result.cases) one.of_peak = one.gflops / peak_of(one.path);
+  for (auto& [path, seen] : peaks_gflops) {
+    const double best = *std::max_element(seen.begin(), seen.end());
+    result.peaks.push_back({.path = path, .gflops = median(std::move(seen)), .best_gflops = best});
+  }
   progress.report("bench gemm", num_done, std::size(kShapes));
   return result;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast matrix products of the shapes that training and generation have run on the CPU, beside what the instruction
-// that they use could reach: its peak is measured before, between and after them, in the same run on the same threads,
-// and the largest counts.
+// that they use could reach: its peak is measured beside every round of every product, on the same threads; a product's
+// share is its median over the median of the peaks beside it.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ struct GemmBenchOptions {
 struct GemmBenchResult {
   struct Peak {
     GemmPath path = GemmPath::kBaseline;
-    double gflops = 0;
+    double gflops = 0;       // median of all that were measured
+    double best_gflops = 0;  // the largest
   };
   struct Case {
     std::int64_t m = 0;
@@ -34,7 +35,7 @@ struct GemmBenchResult {
     std::string form;  // "x W^T", "dY W" or "dY^T X"
     GemmPath path = GemmPath::kBaseline;
     double gflops = 0;
-    double of_peak = 0;  // of the path's
+    double of_peak = 0;  // of the path's, as measured beside it
     double weight_gb_per_s = 0;
   };
   std::vector<Peak> peaks;                 // of every path that is available

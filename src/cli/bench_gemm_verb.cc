@@ -53,6 +53,13 @@ Json peak_json(const GemmBenchResult& result, GemmPath path) {
   return nullptr;
 }
 
+Json best_json(const GemmBenchResult& result, GemmPath path) {
+  for (const GemmBenchResult::Peak& peak : result.peaks) {
+    if (peak.path == path) return peak.best_gflops;
+  }
+  return nullptr;
+}
+
 Json to_json(const GemmBenchResult& result, const CpuInfo& cpu, int num_threads) {
   Json cases = Json::array();
   for (const GemmBenchResult::Case& one : result.cases) {
@@ -70,6 +77,7 @@ Json to_json(const GemmBenchResult& result, const CpuInfo& cpu, int num_threads)
   }
   return {{"amx_peak_gflops", peak_json(result, GemmPath::kAmxBf16)},
           {"cases", cases},
+          {"amx_peak_best_gflops", best_json(result, GemmPath::kAmxBf16)},
           {"amx_zeros_peak_gflops", result.amx_zeros_gflops ? Json(*result.amx_zeros_gflops) : Json(nullptr)},
           {"avx512_bf16_peak_gflops", peak_json(result, GemmPath::kAvx512Bf16)},
           {"avx512_peak_gflops", peak_json(result, GemmPath::kAvx512)},
