@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ops/attention.h"
 
 namespace sluice {
 namespace {
@@ -151,7 +152,7 @@ std::vector<LayerSight> read_layer_types(const ConfigReader& config, std::vector
 
 void set_windows(const ConfigReader& config, Architecture& arch, const std::vector<LayerSight>& sights) {
   for (std::size_t idx = 0; idx < sights.size(); ++idx) {
-    if (sights[idx] == LayerSight::kWindow) arch.layers[idx].window_tokens = require_window(config);
+    if (sights[idx] == LayerSight::kWindow) arch.layers[idx].window_tokens = read_window(config);
   }
 }
 
@@ -164,9 +165,7 @@ void set_upper_windows(const ConfigReader& config, Architecture& arch) {
 
 Architecture read_gemma_like(const ConfigReader& config) {
   Architecture arch = read_llama_like(config, 256);
-  if (const auto scalar = config.find_real("query_pre_attn_scalar", kPositive)) {
-    arch.attention_scale = static_cast<float>(1 / std::sqrt(*scalar));
-  }
+  arch.attention_scale = static_cast<float>(1 / std::sqrt(config.real_or("query_pre_attn_scalar", 256, kPositive)));
   arch.norm = NormKind::kRmsPlusOne;
   arch.norm_after_attention = true;
   arch.norm_after_mlp = true;
@@ -190,8 +189,9 @@ TensorNames gemma_names() {
   return names;
 }
 
-std::int64_t require_window(const ConfigReader& config) {
-  return config.require_int("sliding_window", 1, kMaxPositions);
+std::int64_t read_window(const ConfigReader& config, std::int64_t otherwise) {
+  if (!config.json().contains("sliding_window")) return otherwise;
+  return config.int_or("sliding_window", 0, {1, kMaxPositions});
 }
 
 Activation read_activation(const ConfigReader& config, const std::string& key, const std::string& otherwise) {
@@ -239,6 +239,10 @@ void require_sound(const ConfigReader& config, const Architecture& arch) {
   if (arch.intermediate <= 0) config.fail("intermediate_size", "a positive number");
   if (arch.num_heads % arch.num_kv_heads != 0) {
     config.fail("num_key_value_heads", fmt::format("a divisor of the {} attention heads", arch.num_heads));
+  }
+  if (arch.head_dim > kMaxHeadDim) {
+    throw InvalidInput(fmt::format("{}: heads are {} wide; Sluice does attention with heads of at most {}",
+                                   config.where(), arch.head_dim, kMaxHeadDim));
   }
   if (arch.q_width() > 4 * kMaxWidth) config.fail("head_dim", "heads that are together no wider than 4 Mi columns");
 }

@@ -39,8 +39,8 @@ void set_windows(const ConfigReader& config, Architecture& arch, const std::vect
 // Qwen's way: layers from max_window_layers on see a window, unless layer_types says otherwise.
 void set_upper_windows(const ConfigReader& config, Architecture& arch);
 
-// The sliding_window of a config whose layers need one.
-std::int64_t require_window(const ConfigReader& config);
+// The config's sliding_window: `otherwise` where it has no such key, 0 where it is null, as transformers reads it.
+std::int64_t read_window(const ConfigReader& config, std::int64_t otherwise = 4096);
 
 Activation read_activation(const ConfigReader& config, const std::string& key, const std::string& otherwise);
 

@@ -10,7 +10,6 @@
 namespace sluice {
 namespace {
 
-constexpr std::int64_t kMaxHeadDim = 256;
 
 bool is_float(const TensorView& tensor) { return tensor.dtype() == DType::kF32 || tensor.dtype() == DType::kBF16; }
 

@@ -29,10 +29,12 @@ struct AttentionSegment {
   std::int64_t k_count = 0;
 };
 
+inline constexpr std::int64_t kMaxHeadDim = 256;
+
 struct AttentionShape {
   std::int64_t num_heads = 0;
   std::int64_t num_kv_heads = 0;  // divides num_heads; query head h reads kv head h / (num_heads / num_kv_heads)
-  std::int64_t head_dim = 0;      // at most 256
+  std::int64_t head_dim = 0;      // at most kMaxHeadDim
   float scale = 1;
   std::int64_t window = 0;  // a query sees itself and window - 1 keys before it; 0: all before it
   float soft_cap = 0;       // scores become cap * tanh(score / cap); 0: none

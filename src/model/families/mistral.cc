@@ -11,9 +11,7 @@ ModelDescription describe_mistral(const ConfigReader& config) {
   model.arch.ropes = {read_rope(config, model.arch.head_dim, 10000)};
   model.arch.activation = read_activation(config, "hidden_act", "silu");
   model.arch.tied_head = config.flag_or("tie_word_embeddings", false);
-  if (config.has("sliding_window")) {
-    for (LayerKind& layer : model.arch.layers) layer.window_tokens = require_window(config);
-  }
+  for (LayerKind& layer : model.arch.layers) layer.window_tokens = read_window(config);
   return model;
 }
 

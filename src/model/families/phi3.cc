@@ -12,9 +12,7 @@ ModelDescription describe_phi3(const ConfigReader& config) {
   model.arch.ropes = {read_rope(config, model.arch.head_dim, 10000)};
   model.arch.activation = read_activation(config, "hidden_act", "silu");
   model.arch.tied_head = config.flag_or("tie_word_embeddings", false);
-  if (config.has("sliding_window")) {
-    for (LayerKind& layer : model.arch.layers) layer.window_tokens = require_window(config);
-  }
+  for (LayerKind& layer : model.arch.layers) layer.window_tokens = read_window(config, 0);
   model.names.qkv = {"self_attn.qkv_proj"};
   model.names.up = {"mlp.gate_up_proj"};
   return model;

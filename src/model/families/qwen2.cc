@@ -12,9 +12,7 @@ ModelDescription describe_qwen2(const ConfigReader& config) {
   model.arch.activation = read_activation(config, "hidden_act", "silu");
   model.arch.qkv_bias = Biases::kPresent;
   model.arch.tied_head = config.flag_or("tie_word_embeddings", false);
-  if (config.flag_or("use_sliding_window", false) && config.has("sliding_window")) {
-    set_upper_windows(config, model.arch);
-  }
+  if (config.flag_or("use_sliding_window", false)) set_upper_windows(config, model.arch);
   return model;
 }
 

@@ -16,9 +16,7 @@ ModelDescription describe_qwen3(const ConfigReader& config) {
     model.arch.out_bias = Biases::kPresent;
   }
   model.arch.tied_head = config.flag_or("tie_word_embeddings", false);
-  if (config.flag_or("use_sliding_window", false) && config.has("sliding_window")) {
-    set_upper_windows(config, model.arch);
-  }
+  if (config.flag_or("use_sliding_window", false)) set_upper_windows(config, model.arch);
   return model;
 }
 
