@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // config.json and generation_config.json: whatever they hold, every way of asking for a value gives one or says in one
-// line what is wrong.
+// line what is wrong. A config that describes a model describes one whose slices have their tensors in them and whose
+// rotary tables are numbers.
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,6 +13,9 @@
 #include "format/hf_config.h"
 #include "format/json_text.h"
 #include "format/model_folder.h"
+#include "model/description.h"
+#include "model/rope.h"
+#include "model/tensor_placement.h"
 
 namespace {
 
@@ -18,10 +23,46 @@ template <typename Ask>
 void ask(Ask ask_for) {
   try {
     ask_for();
-  } catch (const sluice::FormatError& error) {
+  } catch (const sluice::Error& error) {
+    CHECK(dynamic_cast<const sluice::FormatError*>(&error) || dynamic_cast<const sluice::InvalidInput*>(&error),
+          "the file is to blame");
     const std::string_view message = error.what();
     CHECK(!message.empty() && message.find('\n') == std::string_view::npos, "a failure is one line");
     CHECK(message.size() < 4096, "a failure does not repeat the file");
+  }
+}
+
+constexpr std::int64_t kMostRotaryColumns = 4096;
+constexpr std::int64_t kMostPieces = 1 << 16;
+
+void use_description(const sluice::ModelDescription& model) {
+  const sluice::Architecture& arch = model.arch;
+  CHECK(sluice::count_parameters(arch) < std::uint64_t{1} << 60, "sizes are bounded");
+  for (const sluice::LayerKind& layer : arch.layers) {
+    CHECK(arch.ropes.empty() || layer.rope_idx < arch.ropes.size(), "a layer's rope is there");
+    CHECK(layer.window_tokens >= 0, "a window has tokens");
+  }
+  for (const std::size_t slice_idx : {sluice::kEmbeddingSlice, sluice::block_slice(0), sluice::head_slice(arch)}) {
+    if (arch.num_kv_heads > kMostPieces) continue;
+    const sluice::SliceLayout layout = sluice::slice_layout(arch, slice_idx);
+    std::uint64_t placed = 0;
+    for (const sluice::TensorPlacement& placement : sluice::place_tensors(model, slice_idx)) {
+      for (const sluice::TensorPiece& piece : placement.pieces) {
+        CHECK(piece.count > 0 && piece.slice_offset + piece.count <= layout.num_elements(), "a piece is in its slice");
+        placed += piece.count;
+      }
+    }
+    CHECK(placed == layout.num_parameters(), "every parameter has its tensor");
+  }
+  for (const sluice::Rope& rope : arch.ropes) {
+    if (rope.rotary_dim > kMostRotaryColumns) continue;
+    for (const std::int64_t seq_tokens : {std::int64_t{8}, arch.max_positions + 1}) {
+      for (const float frequency : sluice::inverse_frequencies(rope, seq_tokens)) {
+        CHECK(std::isfinite(frequency) && frequency >= 0, "an angle is a number");
+      }
+    }
+    for (const float cosine : sluice::make_rope_table(rope, 8).cos)
+      CHECK(std::isfinite(cosine), "a cosine is a number");
   }
 }
 
@@ -54,5 +95,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   ask([&] { sluice::parse_json(text, "fuzz", sluice::DuplicateKeys::kRefuse); });
   ask([&] { ask_everything(sluice::ConfigReader("fuzz", sluice::parse_json(text, "fuzz")), 0); });
+  ask([&] { use_description(sluice::describe_model(sluice::ConfigReader("fuzz", sluice::parse_json(text, "fuzz")))); });
   return 0;
 }

@@ -67,16 +67,18 @@ Sampling choose_sampling(const GenerateArguments& arguments, const GenerationCon
 
 std::vector<std::int32_t> read_prompt(const GenerateArguments& arguments, const Tokenizer* tokenizer) {
   if (!arguments.prompt_ids.empty()) return arguments.prompt_ids;
-  if (arguments.prompt.empty()) throw InvalidInput("there is no prompt; give one with --prompt, or ids with --prompt-ids");
+  if (arguments.prompt.empty())
+    throw InvalidInput("there is no prompt; give one with --prompt, or ids with --prompt-ids");
   std::vector<TokenId> ids;
   if (arguments.chat) {
     nlohmann::ordered_json messages = nlohmann::ordered_json::array();
     if (!arguments.system.empty()) messages.push_back({{"role", "system"}, {"content", arguments.system}});
     messages.push_back({{"role", "user"}, {"content", arguments.prompt}});
     const auto now = std::chrono::system_clock::now().time_since_epoch();
-    const std::string text = ChatTemplate::load(arguments.folder)
-                                 .render_text(messages, {.generation_prompt = RenderOptions::GenerationPrompt::kAdd,
-                                                         .unix_time_s = std::chrono::duration_cast<std::chrono::seconds>(now).count()});
+    const std::string text =
+        ChatTemplate::load(arguments.folder)
+            .render_text(messages, {.generation_prompt = RenderOptions::GenerationPrompt::kAdd,
+                                    .unix_time_s = std::chrono::duration_cast<std::chrono::seconds>(now).count()});
     ids = tokenizer->encode(text, AddSpecial::kNo);  // the template has written the special tokens
   } else {
     ids = tokenizer->encode(arguments.prompt, AddSpecial::kYes);
@@ -150,8 +152,8 @@ void generate(const GenerateArguments& arguments) {
   ThreadsEngine engine(4);
   const ModelFolder folder = look_into_model_folder(files, arguments.folder);
   if (!folder.config) {
-    throw InvalidInput(fmt::format("{} has no config.json: it is not a model folder in Hugging Face's layout",
-                                   arguments.folder));
+    throw InvalidInput(
+        fmt::format("{} has no config.json: it is not a model folder in Hugging Face's layout", arguments.folder));
   }
   const ConfigReader config = read_config(*folder.config);
   const ModelDescription model = describe_model(config);
@@ -211,8 +213,8 @@ void generate(const GenerateArguments& arguments) {
                                               {"tokens_per_s", rate(output.ids().size(), write_s)}}
                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print(stderr, "\n{} tokens read at {:.1f}/s, {} written at {:.1f}/s; weights {}; stopped: {}{}\n", prompt.size(),
-               rate(prompt.size(), prompt_s), output.ids().size(), rate(output.ids().size(), write_s),
+    fmt::print(stderr, "\n{} tokens read at {:.1f}/s, {} written at {:.1f}/s; weights {}; stopped: {}{}\n",
+               prompt.size(), rate(prompt.size(), prompt_s), output.ids().size(), rate(output.ids().size(), write_s),
                memory.streams() ? "streamed from the drive" : "in memory", name(reason),
                sampling.temperature > 0 ? fmt::format("; seed {}", sampling.seed) : "");
   }

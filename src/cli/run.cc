@@ -13,8 +13,8 @@
 #include "cli/generate_verb.h"
 #include "cli/model_verb.h"
 #include "cli/store_verb.h"
-#include "cli/tokenize_verb.h"
 #include "cli/template_verb.h"
+#include "cli/tokenize_verb.h"
 
 namespace sluice {
 

@@ -16,6 +16,7 @@ namespace {
 
 std::vector<float> logits_of(const std::vector<double>& probabilities) {
   std::vector<float> logits;
+  logits.reserve(probabilities.size());
   for (const double probability : probabilities) logits.push_back(static_cast<float>(std::log(probability)));
   return logits;
 }
@@ -105,8 +106,8 @@ TEST(Sampler, OneSeedDrawsOneSequence) {
   const std::vector<float> logits(50, 0.0F);
   const auto sequence = [&](std::uint64_t seed) {
     Sampler sampler({.seed = seed});
-    std::vector<std::int32_t> ids;
-    for (int idx = 0; idx < 40; ++idx) ids.push_back(sampler.pick(logits));
+    std::vector<std::int32_t> ids(40);
+    for (std::int32_t& id : ids) id = sampler.pick(logits);
     return ids;
   };
   EXPECT_EQ(sequence(3), sequence(3));

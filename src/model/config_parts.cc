@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "format/json_text.h"
 #include "ops/attention.h"
 
 namespace sluice {
@@ -116,7 +117,7 @@ Rope read_rope_object(const ConfigReader& config, const ConfigReader& settings, 
   } else {
     throw InvalidInput(fmt::format(
         "{}: Sluice does not know the rope scaling '{}'; it knows default, linear, dynamic, llama3, yarn and longrope",
-        config.where(), name));
+        config.where(), on_one_line(name)));
   }
   return rope;
 }
@@ -144,7 +145,7 @@ std::vector<LayerSight> read_layer_types(const ConfigReader& config, std::vector
       types.push_back(LayerSight::kWindow);
     } else {
       throw InvalidInput(fmt::format("{}: layer_types has '{}'; Sluice does full_attention and sliding_attention",
-                                     config.where(), type));
+                                     config.where(), on_one_line(type)));
     }
   }
   return types;
@@ -201,7 +202,7 @@ Activation read_activation(const ConfigReader& config, const std::string& key, c
   if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::kGeluTanh;
   if (name == "relu") return Activation::kRelu;
   throw InvalidInput(fmt::format("{}: {} is '{}'; Sluice has silu, gelu, gelu_pytorch_tanh, gelu_new and relu",
-                                 config.where(), key, name));
+                                 config.where(), key, on_one_line(name)));
 }
 
 void refuse_flag(const ConfigReader& config, const std::string& key, const std::string& what) {

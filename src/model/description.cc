@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "format/json_text.h"
 #include "model/config_parts.h"
 
 // family_list.inc is made by CMake from the names of the files in families/: FAMILY(llama) and so on.
@@ -50,7 +51,7 @@ ModelDescription describe_model(const ConfigReader& config) {
     return model;
   }
   throw InvalidInput(fmt::format("{}: Sluice does not know the model type '{}'; it knows {}", config.where(),
-                                 model_type, fmt::join(known_families(), ", ")));
+                                 on_one_line(model_type), fmt::join(known_families(), ", ")));
 }
 
 }  // namespace sluice

@@ -40,6 +40,7 @@ void expect_refused(const Refusal& refusal) {
   } catch (const E& error) {
     const std::string message = error.what();
     EXPECT_EQ(message.find('\n'), std::string::npos);
+    EXPECT_LT(message.size(), 1000U);
     EXPECT_NE(message.find("some/config.json"), std::string::npos) << message;
     for (const std::string& part : refusal.parts) EXPECT_NE(message.find(part), std::string::npos) << message;
   }
@@ -78,6 +79,17 @@ TEST(Description, SizesThatCannotBeAreRefusedWithTheirKey) {
       {"gemma-3-1b", {{"sliding_window", nullptr}}, {"sliding_window"}},
   };
   for (const Refusal& refusal : refusals) expect_refused<FormatError>(refusal);
+}
+
+TEST(Description, NamesFromTheFileStayOnOneLineAndShort) {
+  const std::string odd = "two\nlines" + std::string(5000, 'x');
+  const std::vector<Refusal> refusals = {
+      {"llama-2-7b", {{"model_type", odd}}, {"model type"}},
+      {"llama-2-7b", {{"hidden_act", odd}}, {"hidden_act"}},
+      {"llama-2-7b", {{"rope_scaling", {{"type", odd}}}}, {"rope scaling"}},
+      {"gemma-2-9b", {{"layer_types", std::vector<std::string>(42, odd)}}, {"layer_types"}},
+  };
+  for (const Refusal& refusal : refusals) expect_refused<InvalidInput>(refusal);
 }
 
 // Numbers from which rotary tables of infinities or NaN would follow.

@@ -102,8 +102,8 @@ class Reference : public testing::TestWithParam<std::string> {
     std::size_t first = 0;
     for (const std::int32_t length : expected<std::int32_t>("documents")) {
       const auto count = static_cast<std::size_t>(length);
-      documents.push_back(
-          {.ids = std::span(tokens.ids).subspan(first, count), .labels = std::span(tokens.labels).subspan(first, count)});
+      documents.push_back({.ids = std::span(tokens.ids).subspan(first, count),
+                           .labels = std::span(tokens.labels).subspan(first, count)});
       first += count;
     }
     return {device_, *stream_, model_.arch, documents};
@@ -204,13 +204,13 @@ TEST_P(Reference, OneAdamWStepMatchesTorch) {
     const auto view = [&](std::vector<float>& values) {
       return TensorView(std::as_writable_bytes(std::span(values)), DType::kF32, {count});
     };
-    adamw(*stream_,
-          {.settings =
-               {.learning_rate = 1e-4, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .step = 1},
-           .weight = TensorView(source.bytes(slice_idx), DType::kF32, {count}),
-           .grad = view(gradients),
-           .m = view(m),
-           .v = view(v)});
+    adamw(
+        *stream_,
+        {.settings = {.learning_rate = 1e-4, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .step = 1},
+         .weight = TensorView(source.bytes(slice_idx), DType::kF32, {count}),
+         .grad = view(gradients),
+         .m = view(m),
+         .v = view(v)});
     stream_->synchronize();
     const auto* weights = reinterpret_cast<const float*>(source.bytes(slice_idx).data());
     gather(slice_idx, std::vector<float>(weights, weights + count), stepped);

@@ -10,7 +10,6 @@
 namespace sluice {
 namespace {
 
-
 bool is_float(const TensorView& tensor) { return tensor.dtype() == DType::kF32 || tensor.dtype() == DType::kBF16; }
 
 void check_shape(const AttentionShape& shape) {

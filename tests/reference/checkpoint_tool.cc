@@ -87,7 +87,9 @@ class Tool {
     };
     adamw(*stream_, {.settings = {.learning_rate = 1e-2},
                      .weight = TensorView(source_.bytes(slice_idx), DType::kF32, {count}),
-                     .grad = view(gradients), .m = view(m), .v = view(v)});
+                     .grad = view(gradients),
+                     .m = view(m),
+                     .v = view(v)});
     stream_->synchronize();
   }
 
