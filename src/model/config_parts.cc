@@ -241,11 +241,11 @@ void require_sound(const ConfigReader& config, const Architecture& arch) {
   if (arch.num_heads % arch.num_kv_heads != 0) {
     config.fail("num_key_value_heads", fmt::format("a divisor of the {} attention heads", arch.num_heads));
   }
+  if (arch.q_width() > 4 * kMaxWidth) config.fail("head_dim", "heads that are together no wider than 4 Mi columns");
   if (arch.head_dim > kMaxHeadDim) {
     throw InvalidInput(fmt::format("{}: heads are {} wide; Sluice does attention with heads of at most {}",
                                    config.where(), arch.head_dim, kMaxHeadDim));
   }
-  if (arch.q_width() > 4 * kMaxWidth) config.fail("head_dim", "heads that are together no wider than 4 Mi columns");
 }
 
 }  // namespace sluice
