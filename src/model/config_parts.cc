@@ -152,13 +152,18 @@ std::vector<LayerSight> read_layer_types(const ConfigReader& config, std::vector
 }
 
 void set_windows(const ConfigReader& config, Architecture& arch, const std::vector<LayerSight>& sights) {
+  const std::int64_t window_tokens = read_window(config);
   for (std::size_t idx = 0; idx < sights.size(); ++idx) {
-    if (sights[idx] == LayerSight::kWindow) arch.layers[idx].window_tokens = read_window(config);
+    if (sights[idx] != LayerSight::kWindow) continue;
+    if (window_tokens == 0) config.fail("sliding_window", "a number, since layers see a window");
+    arch.layers[idx].window_tokens = window_tokens;
   }
 }
 
 void set_upper_windows(const ConfigReader& config, Architecture& arch) {
-  const auto first = static_cast<std::size_t>(config.int_or("max_window_layers", 28, {0, kMaxLayers}));
+  const auto first = read_window(config) == 0
+                         ? arch.layers.size()
+                         : static_cast<std::size_t>(config.int_or("max_window_layers", 28, {0, kMaxLayers}));
   std::vector<LayerSight> sights(arch.layers.size(), LayerSight::kFull);
   for (std::size_t idx = first; idx < sights.size(); ++idx) sights[idx] = LayerSight::kWindow;
   set_windows(config, arch, read_layer_types(config, std::move(sights)));
