@@ -126,7 +126,7 @@ class Output {
   void show(const std::string& text) {
     text_ += text;
     if (!live_ || text.empty()) return;
-    std::fputs(text.c_str(), stdout);
+    std::fwrite(text.data(), 1, text.size(), stdout);  // a token may be a zero byte
     std::fflush(stdout);
   }
 
@@ -147,6 +147,17 @@ std::uint64_t choose_budget(const std::string& host) {
   return read_memory_info().available_bytes / 10 * 8;
 }
 
+// Learned positions end somewhere; turned ones go on, beyond what the model has seen.
+std::int64_t room_for(const Architecture& arch, std::size_t prompt_tokens, std::int64_t wanted_tokens) {
+  if (arch.learned_positions == 0) return wanted_tokens;
+  const std::int64_t left = arch.learned_positions - arch.position_offset - static_cast<std::int64_t>(prompt_tokens);
+  if (left <= 0) {
+    throw InvalidInput(fmt::format("the prompt has {} tokens, but the model has positions for {}: shorten it",
+                                   prompt_tokens, arch.learned_positions - arch.position_offset));
+  }
+  return std::min(wanted_tokens, left);
+}
+
 void generate(const GenerateArguments& arguments) {
   PosixFileSystem files;
   ThreadsEngine engine(4);
@@ -164,6 +175,7 @@ void generate(const GenerateArguments& arguments) {
     tokenizer = load_tokenizer(arguments.folder);
   }
   const std::vector<std::int32_t> prompt = read_prompt(arguments, tokenizer.get());
+  const std::int64_t max_new_tokens = room_for(model.arch, prompt.size(), arguments.max_new_tokens);
   const Checkpoint checkpoint(files, engine, arguments.folder);
   const CheckpointSlices slices(checkpoint, model);
   Sampler sampler(sampling);
@@ -174,7 +186,7 @@ void generate(const GenerateArguments& arguments) {
   Stopwatch load_time(clock);
   ModelMemory memory(slices, model.arch,
                      {.budget_bytes = choose_budget(arguments.host),
-                      .capacity_tokens = static_cast<std::int64_t>(prompt.size()) + arguments.max_new_tokens,
+                      .capacity_tokens = static_cast<std::int64_t>(prompt.size()) + max_new_tokens,
                       .dtype = parse_compute_dtype(arguments.dtype),
                       .num_threads = std::max<std::size_t>(arguments.threads, 1)},
                      progress);
@@ -190,8 +202,7 @@ void generate(const GenerateArguments& arguments) {
   if (!arguments.json && tokenizer && !arguments.chat) fmt::print("{}", arguments.prompt);
   Stopwatch write_time(clock);
   const FinishReason reason = continue_document(
-      generator, sampler,
-      {.max_new_tokens = arguments.max_new_tokens, .end_ids = end_ids(arguments, makers, tokenizer.get())},
+      generator, sampler, {.max_new_tokens = max_new_tokens, .end_ids = end_ids(arguments, makers, tokenizer.get())},
       [&](std::int32_t id) {
         output.token(id);
         return !progress.interrupted();
@@ -244,7 +255,9 @@ void add_generate_verb(CLI::App& app) {
                    "Memory to use, such as 8GiB; a model that is larger is streamed from the drive (default: most of "
                    "what is free)");
   verb->add_option("--dtype", arguments->dtype, "Compute in bf16 or f32")->capture_default_str();
-  verb->add_option("--threads", arguments->threads, "Threads to compute with")->capture_default_str();
+  verb->add_option("--threads", arguments->threads, "Threads to compute with")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   verb->add_flag("--ignore-eos", arguments->ignore_eos, "Go on when the model ends its text");
   verb->add_flag("--json", arguments->json, "Print one JSON object at the end");
   verb->callback([arguments] { generate(*arguments); });

@@ -189,7 +189,9 @@ void add_model_verb(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   init_verb->add_option("--seed", init_arguments->seed, "What the weights follow from")->capture_default_str();
   init_verb->add_option("--dtype", init_arguments->dtype, "bf16 or f32")->capture_default_str();
-  init_verb->add_option("--threads", init_arguments->threads, "Threads that make weights")->capture_default_str();
+  init_verb->add_option("--threads", init_arguments->threads, "Threads that make weights")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   init_verb->add_flag("--json", init_arguments->json, "Print one JSON object");
   init_verb->callback([init_arguments] { init(*init_arguments); });
 }

@@ -71,7 +71,9 @@ GenerationConfig parse_generation_config(const ConfigReader& config) {
   parsed.top_k = unless_minus_one("top_k");
   parsed.bos_token_id = unless_minus_one("bos_token_id");
   parsed.pad_token_id = unless_minus_one("pad_token_id");
-  parsed.eos_token_ids = config.find_int_or_ints("eos_token_id", kTokenIds).value_or(std::vector<std::int64_t>());
+  parsed.eos_token_ids =
+      config.find_int_or_ints("eos_token_id", {.min = -1, .max = kTokenIds.max}).value_or(std::vector<std::int64_t>());
+  std::erase(parsed.eos_token_ids, -1);
   return parsed;
 }
 

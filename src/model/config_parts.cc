@@ -124,7 +124,8 @@ Rope read_rope_object(const ConfigReader& config, const ConfigReader& settings, 
 
 Rope read_rope(const ConfigReader& config, std::int64_t head_dim, double default_theta) {
   const double theta = config.real_or("rope_theta", default_theta, {1.000001, 1e15});
-  for (const char* key : {"rope_parameters", "rope_scaling"}) {
+  // As transformers: what a user adds under the older name counts before what was saved under the newer.
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (const auto settings = config.find_object(key)) return read_rope_object(config, *settings, head_dim, theta);
   }
   return read_rope_object(config, ConfigReader(config.where(), nlohmann::json::object()), head_dim, theta);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <vector>
 
 #include "base/error.h"
@@ -25,6 +26,23 @@ std::uint64_t boundary_bytes(const Architecture& arch, std::int64_t num_tokens, 
 std::uint64_t gradient_bytes(const Architecture& arch, std::size_t slice_idx) {
   return slice_layout(arch, slice_idx).size_bytes(DType::kF32);
 }
+
+// Waits for the stream when it dies; a failure of the stream has been or will be thrown by another wait.
+class StreamIsDone {
+ public:
+  explicit StreamIsDone(Stream& stream) : stream_(stream) {}
+  StreamIsDone(const StreamIsDone&) = delete;
+  StreamIsDone& operator=(const StreamIsDone&) = delete;
+  ~StreamIsDone() {
+    try {
+      stream_.synchronize();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    }
+  }
+
+ private:
+  Stream& stream_;
+};
 
 class Runner {
  public:
@@ -49,6 +67,8 @@ class Runner {
     Buffer head_gradients = pass_.device->allocate(gradient_bytes(arch_, head_slice(arch_)), "the head's gradients");
     Buffer embedding_gradients =
         pass_.device->allocate(gradient_bytes(arch_, kEmbeddingSlice), "the embedding's gradients");
+    // Whatever fails below, the stream is done with these before they are given back.
+    const StreamIsDone done(*pass_.stream);
     clear(embedding_gradients);
     clear(head_gradients);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cross_entropy.h"
 
+#include <cmath>
 #include <limits>
 
 #include "base/error.h"
@@ -70,7 +71,11 @@ TEST(CrossEntropy, LossAndGradientAreTheDefinition) {
                                      .grad_scale = kGradScale});
             });
             expect_close(losses, exact.losses, 1e-6);
-            expect_close(dlogits, exact.dlogits, 4e-6);
+            if (vocab > 1) {
+              expect_close(dlogits, exact.dlogits, 4e-6);
+            } else {  // a sure token has no gradient but rounding
+              for (const double value : dlogits.doubles()) EXPECT_LE(std::abs(value), 4e-6);
+            }
           }
         }
       }
