@@ -26,8 +26,7 @@ std::uint64_t logit_bytes(const Architecture& arch, const ForwardPass::Limits& l
 }  // namespace
 
 ForwardPass::ForwardPass(Device& device, Stream& stream, const Architecture& arch, SliceSource& slices, Limits limits)
-    : device_(device),
-      stream_(stream),
+    : stream_(stream),
       arch_(arch),
       slices_(slices),
       limits_(limits),

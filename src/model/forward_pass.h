@@ -35,7 +35,6 @@ class ForwardPass {
   static std::uint64_t size_bytes(const Architecture& arch, DType dtype, Limits limits);
 
  private:
-  Device& device_;
   Stream& stream_;
   const Architecture& arch_;
   SliceSource& slices_;
