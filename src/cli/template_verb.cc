@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -36,9 +37,17 @@ struct TemplateArguments {
   bool json = false;
 };
 
+// Conversations are a few levels deep; what copies JSON does so by recursion.
+constexpr int kMaxJsonDepth = 200;
+
 Json parse(const std::string& text, const std::string& where) {
   try {
-    return Json::parse(text);
+    return Json::parse(text, [&](int depth, Json::parse_event_t, Json&) {
+      if (depth > kMaxJsonDepth) {
+        throw InvalidInput(fmt::format("{} nests values more than {} deep", where, kMaxJsonDepth));
+      }
+      return true;
+    });
   } catch (const Json::parse_error& error) {
     throw InvalidInput(fmt::format("{} is not JSON: it goes wrong at byte {} of {}", where, error.byte, text.size()));
   }
@@ -49,6 +58,7 @@ Json read_json(const std::string& path) {
     const std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
     return parse(text, "standard input");
   }
+  if (std::filesystem::is_directory(path)) throw InvalidInput(fmt::format("{} is a directory, not a file", path));
   std::ifstream file(path, std::ios::binary);
   if (!file) throw IoError(errno, fmt::format("cannot read {}: {}", path, errno_text(errno)));
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

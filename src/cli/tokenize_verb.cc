@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -42,6 +43,9 @@ std::string read_all(std::istream& stream) { return {std::istreambuf_iterator<ch
 std::string input_text(const TokenizeArguments& arguments) {
   if (arguments.has_text) return arguments.text;
   if (arguments.file.empty()) return read_all(std::cin);
+  if (std::filesystem::is_directory(arguments.file)) {
+    throw InvalidInput(fmt::format("{} is a directory, not a file", arguments.file));
+  }
   std::ifstream file(arguments.file, std::ios::binary);
   if (!file) throw InvalidInput(fmt::format("cannot read {}: {}", arguments.file, errno_text(errno)));
   return read_all(file);
