@@ -251,12 +251,19 @@ std::int64_t peak_memory_kib() {
   return usage.ru_maxrss;
 }
 
+// A thread sanitizer keeps several bytes beside each that the program touches.
+#if defined(__SANITIZE_THREAD__)
+constexpr std::int64_t kAllowedKib = std::int64_t{512} * 1024;
+#else
+constexpr std::int64_t kAllowedKib = std::int64_t{64} * 1024;
+#endif
+
 TEST(Attention, NeedsNoMemoryForScores) {
   const std::int64_t num_tokens = 16384;  // a score matrix would be 1 GiB, of the window alone 128 MiB
   const AttentionCase test = with_window(one_segment(shape_of(1, 1, 16), num_tokens, num_tokens), 2048);
   const std::int64_t before_kib = peak_memory_kib();
   run_attention(test, 2);
-  EXPECT_LT(peak_memory_kib() - before_kib, 64 * 1024);
+  EXPECT_LT(peak_memory_kib() - before_kib, kAllowedKib);
 }
 
 }  // namespace
