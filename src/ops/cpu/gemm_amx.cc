@@ -39,16 +39,17 @@ HWY_POP_ATTRIBUTES
 
 namespace sluice::cpu {
 
-// An L2 of 2 MiB is often that of two threads: a block's sums (128 KiB), a panel of each operand (128 and 256 KiB) and
-// the next of the local one take half of it.
+// A panel of each operand (16 KiB) fits the L1 together, so that the one that is used again stays there. An L2 of 2 MiB
+// is often that of two threads: a block's sums (256 KiB), a panel of k of each operand (64 and 256 KiB) and what is
+// fetched for the next take less than half of it.
 GemmKernel amx_kernel_without_unit() {
   return {.rows = kAmxSide,
           .columns = kAmxSide,
           .k_step = kAmxStepK,
-          .panel_k = 512,
+          .panel_k = 256,
           .packed_bytes = 2,
           .max_local = 128,
-          .max_shared = 256,
+          .max_shared = 512,
           .pack_both_bytes = 20 << 20,
           .local_cost = 48,
           .shared_cost = 32,
