@@ -23,16 +23,23 @@ void pause_core() {
 
 WorkerTeam::WorkerTeam(std::size_t num_threads) {
   CHECK(num_threads > 0, "a team has its caller at least");
-  threads_.reserve(num_threads - 1);
-  for (std::size_t idx = 1; idx < num_threads; ++idx) {
-    threads_.emplace_back([this, idx] {
-      name_this_thread("worker-" + std::to_string(idx));
-      work(idx);
-    });
+  try {
+    threads_.reserve(num_threads - 1);
+    for (std::size_t idx = 1; idx < num_threads; ++idx) {
+      threads_.emplace_back([this, idx] {
+        name_this_thread("worker-" + std::to_string(idx));
+        work(idx);
+      });
+    }
+  } catch (...) {  // the system has no more threads: end those there are, then say so
+    close();
+    throw;
   }
 }
 
-WorkerTeam::~WorkerTeam() {
+WorkerTeam::~WorkerTeam() { close(); }
+
+void WorkerTeam::close() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;

@@ -30,6 +30,7 @@ class WorkerTeam {
   void for_each(std::int64_t num_items, const Item& item);
 
  private:
+  void close();
   void work(std::size_t worker_idx);
   void take_items(std::size_t worker_idx);
 

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/units.h"
+#include "cli/dtype_option.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
 #include "device/cpu/cpu_device.h"
@@ -34,18 +35,22 @@
 namespace sluice {
 namespace {
 
+constexpr std::int64_t kDefaultNewTokens = 256;
+constexpr std::int64_t kMostNewTokens = std::int64_t{1} << 24;
+
 struct GenerateArguments {
   std::string folder;
   std::string prompt;
   std::vector<std::int32_t> prompt_ids;
   bool chat = false;
   std::string system;
-  std::int64_t max_new_tokens = 256;
+  std::optional<std::int64_t> max_new_tokens;
   bool greedy = false;
   std::optional<double> temperature;
   std::optional<std::int64_t> top_k;
   std::optional<double> top_p;
   std::optional<double> min_p;
+  std::optional<double> repetition_penalty;
   std::optional<std::uint64_t> seed;
   std::string host;
   std::string dtype = "bf16";
@@ -62,6 +67,7 @@ Sampling choose_sampling(const GenerateArguments& arguments, const GenerationCon
           .top_k = arguments.top_k.value_or(makers.top_k.value_or(0)),
           .top_p = arguments.top_p.value_or(makers.top_p.value_or(1)),
           .min_p = arguments.min_p.value_or(makers.min_p.value_or(0)),
+          .repetition_penalty = arguments.repetition_penalty.value_or(makers.repetition_penalty.value_or(1)),
           .seed = arguments.seed ? *arguments.seed : random_identity()};
 }
 
@@ -136,12 +142,6 @@ class Output {
   std::string text_;
 };
 
-DType parse_compute_dtype(const std::string& text) {
-  if (text == "bf16") return DType::kBF16;
-  if (text == "f32") return DType::kF32;
-  throw InvalidInput(fmt::format("--dtype is '{}'; it can be bf16 or f32", text));
-}
-
 std::uint64_t choose_budget(const std::string& host) {
   if (!host.empty()) return parse_bytes(host);
   return read_memory_info().available_bytes / 10 * 8;
@@ -162,11 +162,7 @@ void generate(const GenerateArguments& arguments) {
   PosixFileSystem files;
   ThreadsEngine engine(4);
   const ModelFolder folder = look_into_model_folder(files, arguments.folder);
-  if (!folder.config) {
-    throw InvalidInput(
-        fmt::format("{} has no config.json: it is not a model folder in Hugging Face's layout", arguments.folder));
-  }
-  const ConfigReader config = read_config(*folder.config);
+  const ConfigReader config = read_model_config(folder);
   const ModelDescription model = describe_model(config);
   const GenerationConfig makers = read_makers_wishes(folder, config);
   const Sampling sampling = choose_sampling(arguments, makers);
@@ -175,7 +171,10 @@ void generate(const GenerateArguments& arguments) {
     tokenizer = load_tokenizer(arguments.folder);
   }
   const std::vector<std::int32_t> prompt = read_prompt(arguments, tokenizer.get());
-  const std::int64_t max_new_tokens = room_for(model.arch, prompt.size(), arguments.max_new_tokens);
+  const std::int64_t max_new_tokens =
+      room_for(model.arch, prompt.size(),
+               std::clamp(arguments.max_new_tokens.value_or(makers.max_new_tokens.value_or(kDefaultNewTokens)),
+                          std::int64_t{1}, kMostNewTokens));
   const Checkpoint checkpoint(files, engine, arguments.folder);
   const CheckpointSlices slices(checkpoint, model);
   Sampler sampler(sampling);
@@ -187,7 +186,7 @@ void generate(const GenerateArguments& arguments) {
   ModelMemory memory(slices, model.arch,
                      {.budget_bytes = choose_budget(arguments.host),
                       .capacity_tokens = static_cast<std::int64_t>(prompt.size()) + max_new_tokens,
-                      .dtype = parse_compute_dtype(arguments.dtype),
+                      .dtype = parse_dtype_option(arguments.dtype),
                       .num_threads = std::max<std::size_t>(arguments.threads, 1)},
                      progress);
   display.finish();
@@ -242,14 +241,16 @@ void add_generate_verb(CLI::App& app) {
   verb->add_option("--prompt-ids", arguments->prompt_ids, "Token ids instead of a prompt: 1,2,3")->delimiter(',');
   verb->add_flag("--chat", arguments->chat, "Put the prompt into the model's chat template as the user's message");
   verb->add_option("--system", arguments->system, "The system message, with --chat");
-  verb->add_option("--max-new-tokens", arguments->max_new_tokens, "Stop after this many")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24))
-      ->capture_default_str();
+  verb->add_option("--max-new-tokens", arguments->max_new_tokens,
+                   fmt::format("Stop after this many (default: what the model's makers say, or {})", kDefaultNewTokens))
+      ->check(CLI::Range(std::int64_t{1}, kMostNewTokens));
   verb->add_flag("--greedy", arguments->greedy, "Always the most likely token");
   verb->add_option("--temperature", arguments->temperature, "Draw: 0 is greedy, above 1 is wilder");
   verb->add_option("--top-k", arguments->top_k, "Draw among this many of the most likely");
   verb->add_option("--top-p", arguments->top_p, "Draw among the most likely that together have this probability");
   verb->add_option("--min-p", arguments->min_p, "Leave out tokens less likely than this part of the likeliest");
+  verb->add_option("--repetition-penalty", arguments->repetition_penalty,
+                   "Make tokens that are there already less likely: above 1");
   verb->add_option("--seed", arguments->seed, "What is drawn follows from it");
   verb->add_option("--host", arguments->host,
                    "Memory to use, such as 8GiB; a model that is larger is streamed from the drive (default: most of "

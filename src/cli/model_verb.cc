@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "base/worker_team.h"
+#include "cli/dtype_option.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
 #include "format/model_folder.h"
@@ -117,7 +118,7 @@ void print_json(const ModelReport& report) {
                               {"parameters", slice.num_parameters},
                               {"bf16_bytes", slice.bf16_bytes}});
   }
-  fmt::print("{}\n", json.dump());
+  fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void show(const ShowArguments& arguments) {
@@ -127,16 +128,10 @@ void show(const ShowArguments& arguments) {
   arguments.json ? print_json(report) : print_report(report);
 }
 
-DType parse_weight_dtype(const std::string& text) {
-  if (text == "bf16") return DType::kBF16;
-  if (text == "f32") return DType::kF32;
-  throw InvalidInput(fmt::format("--dtype is '{}'; it can be bf16 or f32", text));
-}
-
 void init(const InitArguments& arguments) {
   nlohmann::ordered_json config = known_config(arguments.shape);
   if (arguments.layers > 0) config["num_hidden_layers"] = arguments.layers;
-  const DType dtype = parse_weight_dtype(arguments.dtype);
+  const DType dtype = parse_dtype_option(arguments.dtype);
   config["torch_dtype"] = dtype == DType::kBF16 ? "bfloat16" : "float32";
   const ModelDescription model = describe_model(ConfigReader("config.json", nlohmann::json(config)));
 
@@ -159,7 +154,7 @@ void init(const InitArguments& arguments) {
                                               {"parameters", num_parameters},
                                               {"checkpoint_bytes", bytes},
                                               {"shards", writer.num_shards()}}
-                           .dump());
+                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     fmt::print("{}: {} parameters, {} in {} file{}\n", arguments.folder, in_billions(num_parameters),
                format_bytes(bytes), writer.num_shards(), writer.num_shards() == 1 ? "" : "s");

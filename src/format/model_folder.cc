@@ -53,6 +53,14 @@ ModelFolder look_into_model_folder(FileSystem& files, const std::string& path) {
   return folder;
 }
 
+ConfigReader read_model_config(const ModelFolder& folder) {
+  if (!folder.config) {
+    throw InvalidInput(
+        fmt::format("{} has no config.json: it is not a model folder in Hugging Face's layout", folder.path));
+  }
+  return read_config(*folder.config);
+}
+
 GenerationConfig parse_generation_config(const ConfigReader& config) {
   constexpr IntRange kTokenIds{.min = 0, .max = std::numeric_limits<std::int32_t>::max()};
   constexpr RealRange kShare{.min = 0, .max = 1};

@@ -30,6 +30,9 @@ struct ModelFolder {
 // Throws InvalidInput where the folder is not one that can be read.
 ModelFolder look_into_model_folder(FileSystem& files, const std::string& path);
 
+// Its config.json. Throws InvalidInput where there is none.
+ConfigReader read_model_config(const ModelFolder& folder);
+
 // How the makers of a model want it sampled; absent values are theirs to leave open.
 struct GenerationConfig {
   std::optional<bool> do_sample;

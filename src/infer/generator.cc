@@ -12,9 +12,7 @@ namespace sluice {
 namespace {
 
 ForwardPass::Limits pass_limits(std::int64_t capacity_tokens) {
-  return {.batch_tokens = std::min(capacity_tokens, Generator::kPromptTokens),
-          .seq_tokens = capacity_tokens,
-          .logit_rows = 1};
+  return {.batch_tokens = std::min(capacity_tokens, Generator::kPromptTokens), .logit_rows = 1};
 }
 
 std::uint64_t cache_bytes(const Architecture& arch, DType dtype, std::int64_t capacity_tokens) {
@@ -44,14 +42,16 @@ Generator::Generator(Device& device, Stream& stream, const Architecture& arch, S
 
 std::uint64_t Generator::size_bytes(const Architecture& arch, DType dtype, std::int64_t capacity_tokens) {
   const std::uint64_t cache = round_up(cache_bytes(arch, dtype, capacity_tokens), Device::kAlignment);
-  const std::uint64_t batch =
-      round_up(4 * static_cast<std::uint64_t>(kPromptTokens) * sizeof(std::int32_t), Device::kAlignment);
+  const std::int64_t batch_tokens = pass_limits(capacity_tokens).batch_tokens;
+  const std::uint64_t batch = round_up(Batch::size_bytes(arch, batch_tokens), Device::kAlignment);
   return ForwardPass::size_bytes(arch, dtype, pass_limits(capacity_tokens)) + 2 * arch.layers.size() * cache + batch;
 }
 
 void Generator::read(std::span<const std::int32_t> ids, const std::function<bool()>& interrupted) {
-  if (num_tokens_ + static_cast<std::int64_t>(ids.size()) > capacity_tokens_) {
-    throw InvalidInput(fmt::format("{} tokens and {} more do not fit into the {} that were made room for", num_tokens_,
+  const auto before = static_cast<std::int64_t>(ids_.size());
+  const std::int64_t after = before + static_cast<std::int64_t>(ids.size());
+  if (after > capacity_tokens_) {
+    throw InvalidInput(fmt::format("{} tokens and {} more do not fit into the {} that were made room for", before,
                                    ids.size(), capacity_tokens_));
   }
   // Before any of them is on the stream, which a failure would end for good.
@@ -61,21 +61,31 @@ void Generator::read(std::span<const std::int32_t> ids, const std::function<bool
     throw InvalidInput(
         fmt::format("token {} has the id {}, but the model's vocabulary has ids 0 to {}: use the tokenizer "
                     "that belongs to the model",
-                    num_tokens_ + (stranger - ids.begin()), *stranger, arch_.vocab - 1));
+                    before + (stranger - ids.begin()), *stranger, arch_.vocab - 1));
   }
-  while (!ids.empty()) {
-    if (interrupted && interrupted()) throw Cancelled("interrupted while the prompt was read");
-    const std::size_t count = std::min(ids.size(), static_cast<std::size_t>(kPromptTokens));
-    read_piece(ids.first(count));
-    ids = ids.subspan(count);
+  ids_.insert(ids_.end(), ids.begin(), ids.end());
+  const bool anew =
+      std::any_of(arch_.ropes.begin(), arch_.ropes.end(), [&](const Rope& r) { return turns_anew(r, before, after); });
+  if (anew) cached_tokens_ = 0;
+  try {
+    for (std::int64_t first = cached_tokens_; first < after; first += kPromptTokens) {
+      if (interrupted && interrupted()) throw Cancelled("interrupted while the prompt was read");
+      read_piece(first, std::min(after - first, kPromptTokens));
+    }
+    cached_tokens_ = after;
+  } catch (...) {
+    ids_.resize(static_cast<std::size_t>(before));
+    throw;
   }
 }
 
-void Generator::read_piece(std::span<const std::int32_t> ids) {
-  const DocumentTokens document{.ids = ids, .past_tokens = num_tokens_};
+void Generator::read_piece(std::int64_t first, std::int64_t count) {
+  const DocumentTokens document{
+      .ids = std::span(ids_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+      .past_tokens = first,
+      .seq_tokens = static_cast<std::int64_t>(ids_.size())};
   const Batch batch(device_, stream_, arch_, std::span(&document, 1));
   forward_.run(batch, caches_);
-  num_tokens_ += batch.num_tokens();
   const auto last = forward_.logits(batch, batch.num_tokens() - 1, 1).as<float>();
   logits_.assign(last.begin(), last.end());
 }

@@ -21,24 +21,26 @@ class Generator {
             std::int64_t capacity_tokens);
 
   // Reads more of the document; the prompt goes in pieces of kPromptTokens. Throws InvalidInput where an id is not in
-  // the vocabulary or the capacity is exceeded. After each piece, `interrupted` may end it with Cancelled.
+  // the vocabulary or the capacity is exceeded. Before each piece, `interrupted` may end it with Cancelled. What fails
+  // leaves the document as it was.
   void read(std::span<const std::int32_t> ids, const std::function<bool()>& interrupted = nullptr);
   // Logits of what follows the last token read: (vocab) f32; good until the next call.
   std::span<const float> logits() const { return logits_; }
-  std::int64_t num_tokens() const { return num_tokens_; }
+  std::span<const std::int32_t> ids() const { return ids_; }  // of all that was read
 
   // Device memory that this takes.
   static std::uint64_t size_bytes(const Architecture& arch, DType dtype, std::int64_t capacity_tokens);
   static constexpr std::int64_t kPromptTokens = 512;
 
  private:
-  void read_piece(std::span<const std::int32_t> ids);
+  void read_piece(std::int64_t first, std::int64_t count);
 
   Device& device_;
   Stream& stream_;
   const Architecture& arch_;
   std::int64_t capacity_tokens_;
-  std::int64_t num_tokens_ = 0;
+  std::vector<std::int32_t> ids_;
+  std::int64_t cached_tokens_ = 0;  // of them; fewer than all only where starting anew has failed
   ForwardPass forward_;
   std::vector<Buffer> memory_;
   std::vector<KvCache> caches_;

@@ -38,8 +38,7 @@ class Document {
     const auto count = static_cast<std::int64_t>(ids.size());
     const DocumentTokens document{.ids = ids};
     const Batch batch(device_, *stream_, arch_, std::span(&document, 1));
-    ForwardPass forward(device_, *stream_, arch_, source_,
-                        {.batch_tokens = count, .seq_tokens = capacity_tokens_, .logit_rows = count});
+    ForwardPass forward(device_, *stream_, arch_, source_, {.batch_tokens = count, .logit_rows = count});
     forward.run(batch);
     const auto logits = forward.logits(batch, 0, count).as<float>();
     std::vector<std::vector<float>> rows;
@@ -77,7 +76,7 @@ TEST_P(CachedReading, GivesTheLogitsOfOnePassWithoutACache) {
   for (const std::size_t count : {17, 1, 1, 1, 1, 1, 1, 1, 5, 9, 1, 1}) {  // past every window there is
     generator.read(left.first(count));
     left = left.subspan(count);
-    const auto at = static_cast<std::size_t>(generator.num_tokens()) - 1;
+    const auto at = generator.ids().size() - 1;
     ASSERT_EQ(at + 1, ids.size() - left.size());
     EXPECT_LE(relative_error(generator.logits(), expected[at]), 1e-5) << "after " << at + 1 << " tokens";
   }
@@ -85,14 +84,30 @@ TEST_P(CachedReading, GivesTheLogitsOfOnePassWithoutACache) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, CachedReading,
-                         testing::Values("llama", "llama-rope-dynamic", "llama-rope-yarn", "mistral-window", "qwen2",
-                                         "qwen2-window-tied", "qwen3", "gemma2", "gemma3", "phi3-window",
-                                         "phi3-longrope-long", "opt", "falcon-7b", "falcon-40b"),
+                         testing::Values("llama", "llama-rope-yarn", "mistral-window", "qwen2", "qwen2-window-tied",
+                                         "qwen3", "gemma2", "gemma3", "phi3-window", "phi3-longrope-long", "opt",
+                                         "falcon-7b", "falcon-40b"),
                          [](const auto& parameter) {
                            std::string name = parameter.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// Its tokens turn otherwise in documents beyond the original context, those before the crossing included.
+TEST(Generator, LongRopeStartsAnewWhereTheDocumentCrossesTheOriginalContext) {
+  const OpenedModel opened(kReferenceModels + "/phi3-longrope-long");
+  ASSERT_EQ(opened.arch().ropes.front().original_max_positions, 16);
+  const std::vector<std::int32_t> ids = random_ids(opened.arch(), 20, 8);
+  Document document(opened, 20);
+  Generator generator = document.generator();
+  std::span<const std::int32_t> left = ids;
+  for (const std::size_t count : {12, 3, 1, 1, 1, 2}) {
+    generator.read(left.first(count));
+    left = left.subspan(count);
+    const std::vector<std::int32_t> so_far(generator.ids().begin(), generator.ids().end());
+    EXPECT_LE(relative_error(generator.logits(), document.logits_of(so_far).back()), 1e-5) << so_far.size();
+  }
+}
 
 nlohmann::json long_config() {
   return {{"model_type", "mistral"},  {"hidden_size", 32},     {"intermediate_size", 48},
@@ -114,7 +129,7 @@ TEST(Generator, PromptsLongerThanAPieceAreReadInPieces) {
     return false;
   });
   EXPECT_EQ(pieces, 3);
-  EXPECT_EQ(generator.num_tokens(), static_cast<std::int64_t>(ids.size()));
+  EXPECT_EQ(generator.ids().size(), ids.size());
   EXPECT_LE(relative_error(generator.logits(), expected.back()), 1e-5);
 }
 
@@ -126,7 +141,7 @@ TEST(Generator, CanBeInterruptedBetweenPieces) {
   Generator generator = document.generator();
   int calls = 0;
   EXPECT_THROW(generator.read(random_ids(opened.arch(), 2000, 1), [&] { return ++calls > 1; }), Cancelled);
-  EXPECT_EQ(generator.num_tokens(), Generator::kPromptTokens);
+  EXPECT_TRUE(generator.ids().empty());
 }
 
 // What is refused changes nothing: the document goes on as if it had not been asked.
@@ -141,7 +156,7 @@ TEST(Generator, TokensThatDoNotFitAreRefusedAndTheDocumentGoesOn) {
   const auto vocab = static_cast<std::int32_t>(opened.arch().vocab);
   EXPECT_THROW(generator.read(std::vector<std::int32_t>{3, vocab}), InvalidInput);
   EXPECT_THROW(generator.read(std::vector<std::int32_t>{-1}), InvalidInput);
-  EXPECT_EQ(generator.num_tokens(), 10);
+  EXPECT_EQ(generator.ids().size(), 10U);
   generator.read(std::span(ids).subspan(10));
   EXPECT_LE(relative_error(generator.logits(), expected.back()), 1e-5);
 }
@@ -170,7 +185,7 @@ TEST(Generator, AReadThatFailsOnTheDriveCanBeTriedAgain) {
         return operation.op == FakeOp::kRead && num_reads++ == failing ? Fault::kEio : Fault::kNone;
       });
       EXPECT_THROW(memory.generator().read(std::span(ids).subspan(6)), IoError);
-      EXPECT_EQ(memory.generator().num_tokens(), 6);
+      EXPECT_EQ(memory.generator().ids().size(), 6U);
     }
     disk.set_hook(nullptr);
     memory.generator().read(std::span(ids).subspan(6));

@@ -20,6 +20,9 @@ void require_sound(const Sampling& sampling) {
   }
   if (sampling.top_k < 0) refuse("top_k", static_cast<double>(sampling.top_k), "0 or more");
   if (!(sampling.top_p > 0 && sampling.top_p <= 1)) refuse("top_p", sampling.top_p, "above 0 and at most 1");
+  if (!(sampling.repetition_penalty > 0 && sampling.repetition_penalty <= 100)) {
+    refuse("repetition_penalty", sampling.repetition_penalty, "above 0 and at most 100");
+  }
   if (!(sampling.min_p >= 0 && sampling.min_p <= 1)) refuse("min_p", sampling.min_p, "between 0 and 1");
 }
 
@@ -58,7 +61,20 @@ void Sampler::keep_candidates(std::span<const float> logits) {
   candidates_.resize(std::max<std::size_t>(kept, 1));
 }
 
-std::int32_t Sampler::pick(std::span<const float> logits) {
+std::span<const float> Sampler::penalise(std::span<const float> logits, std::span<const std::int32_t> document) {
+  if (sampling_.repetition_penalty == 1) return logits;
+  const auto penalty = static_cast<float>(sampling_.repetition_penalty);
+  penalised_.assign(logits.begin(), logits.end());
+  for (const std::int32_t id : document) {
+    const auto at = static_cast<std::size_t>(id);
+    // From the original: a token that is there twice is penalised once.
+    penalised_[at] = logits[at] < 0 ? logits[at] * penalty : logits[at] / penalty;
+  }
+  return penalised_;
+}
+
+std::int32_t Sampler::pick(std::span<const float> raw_logits, std::span<const std::int32_t> document) {
+  const std::span<const float> logits = penalise(raw_logits, document);
   CHECK(!logits.empty(), "a vocabulary has tokens");
   const auto likeliest = std::max_element(logits.begin(), logits.end());
   const bool all_numbers = std::none_of(logits.begin(), logits.end(), [](float logit) { return std::isnan(logit); });

@@ -102,6 +102,17 @@ TEST(Sampler, MinPIsAPartOfTheLikeliest) {
   EXPECT_EQ(drawn({.temperature = 2, .min_p = 0.4}, logits), (std::set<std::size_t>{0, 1, 2, 3}));
 }
 
+// As transformers' RepetitionPenaltyLogitsProcessor: negative logits are multiplied, others divided, once each.
+TEST(Sampler, TokensThatAreThereAlreadyArePenalised) {
+  const std::vector<float> logits{2.0F, 1.5F, -1.0F, -1.5F};
+  Sampler sampler({.temperature = 0, .repetition_penalty = 1.6});
+  EXPECT_EQ(sampler.pick(logits), 0);
+  EXPECT_EQ(sampler.pick(logits, std::vector<std::int32_t>{0, 0}), 1);     // 1.25 1.5 -1.0 -1.5
+  EXPECT_EQ(sampler.pick(logits, std::vector<std::int32_t>{0, 1, 0}), 0);  // 1.25 0.94
+  const std::vector<float> below{-1.0F, -1.5F};
+  EXPECT_EQ(sampler.pick(below, std::vector<std::int32_t>{0}), 1);  // -1.6 -1.5
+}
+
 TEST(Sampler, OneSeedDrawsOneSequence) {
   const std::vector<float> logits(50, 0.0F);
   const auto sequence = [&](std::uint64_t seed) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ struct DocumentTokens {
   std::span<const std::int32_t> ids;
   std::span<const std::int32_t> labels;  // what each token should predict next, or kIgnoreLabel; empty: no loss
   std::int64_t past_tokens = 0;
+  // How long the document is, where more of it follows: some rotary scalings depend on it.
+  std::optional<std::int64_t> seq_tokens = std::nullopt;
 };
 
 class Batch {
@@ -29,39 +32,26 @@ class Batch {
   Batch(Device& device, Stream& stream, const Architecture& arch, std::span<const DocumentTokens> documents);
 
   std::int64_t num_tokens() const { return num_tokens_; }
-  std::int64_t num_labels() const { return num_labels_; }          // those that are not ignored
-  std::int64_t longest_tokens() const { return longest_tokens_; }  // of a document, with its past
+  std::int64_t num_labels() const { return num_labels_; }  // those that are not ignored
   const std::vector<AttentionSegment>& segments() const { return segments_; }
 
   TensorView ids() const { return ids_; }                      // (tokens) i32
   TensorView labels() const { return labels_; }                // (tokens) i32
-  TensorView positions() const { return positions_; }          // (tokens) i32, from 0 in each document
-  TensorView position_rows() const { return position_rows_; }  // the same as rows of learned positions
+  TensorView position_rows() const { return position_rows_; }  // (tokens) i32: rows of learned positions
+  // (tokens, half) f32: what turns each token.
+  TensorView rope_cos(std::size_t rope_idx) const { return rope_cos_[rope_idx]; }
+  TensorView rope_sin(std::size_t rope_idx) const { return rope_sin_[rope_idx]; }
+
+  // Device memory that a batch takes.
+  static std::uint64_t size_bytes(const Architecture& arch, std::int64_t num_tokens);
 
  private:
   std::int64_t num_tokens_ = 0;
   std::int64_t num_labels_ = 0;
-  std::int64_t longest_tokens_ = 0;
   std::vector<AttentionSegment> segments_;
   Buffer memory_;
-  TensorView ids_, labels_, positions_, position_rows_;
-};
-
-// Cosines and sines for every rope of the architecture, for positions up to `seq_tokens`, in device memory; there on
-// return.
-class RopeTables {
- public:
-  RopeTables(Device& device, Stream& stream, const Architecture& arch, std::int64_t seq_tokens);
-
-  std::int64_t seq_tokens() const { return seq_tokens_; }
-  TensorView cos(std::size_t rope_idx) const { return cos_[rope_idx]; }
-  TensorView sin(std::size_t rope_idx) const { return sin_[rope_idx]; }
-
- private:
-  std::int64_t seq_tokens_ = 0;
-  std::vector<Buffer> memory_;
-  std::vector<TensorView> cos_;
-  std::vector<TensorView> sin_;
+  TensorView ids_, labels_, position_rows_;
+  std::vector<TensorView> rope_cos_, rope_sin_;
 };
 
 }  // namespace sluice

@@ -26,7 +26,6 @@ struct BlockPass {
   const Architecture* arch = nullptr;
   std::int64_t layer_idx = 0;
   const Batch* batch = nullptr;
-  const RopeTables* ropes = nullptr;
   DType dtype = DType::kBF16;    // of weights and activations
   std::span<std::byte> weights;  // the slice
 };

@@ -5,7 +5,6 @@
 #include "ops/elementwise.h"
 #include "ops/norm.h"
 #include "ops/reduce.h"
-#include "ops/rotary.h"
 
 namespace sluice {
 namespace {
@@ -168,16 +167,7 @@ class Backward {
                                  .dq = {state_.d_qkv, 0},
                                  .dk = {state_.d_qkv, k_col},
                                  .dv = {state_.d_qkv, v_col}});
-    if (!arch_.ropes.empty()) {
-      const std::size_t rope_idx = arch_.layers[static_cast<std::size_t>(pass_.layer_idx)].rope_idx;
-      rotary(stream_, {.heads = state_.d_qkv,
-                       .positions = pass_.batch->positions(),
-                       .cos = pass_.ropes->cos(rope_idx),
-                       .sin = pass_.ropes->sin(rope_idx),
-                       .num_heads = arch_.num_heads + arch_.num_kv_heads,
-                       .head_dim = arch_.head_dim,
-                       .turn = Turn::kBackward});
-    }
+    turn_heads(pass_, state_.d_qkv, Turn::kBackward);
     if (arch_.qk_norm) head_norms();
     weight_gradients(state_.d_qkv, forward.normed, gradients_.qkv, gradients_.qkv_bias);
     gemm(stream_, {.a = state_.d_qkv, .b = weights_.qkv, .c = state_.d_normed});

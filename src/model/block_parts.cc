@@ -30,18 +30,6 @@ void norm_heads(const BlockPass& pass, const BlockViews& weights, const Attentio
   copy_columns(stream, {state.qkv, v_col}, {state.qkv_raw, v_col}, arch.kv_width());
 }
 
-void turn_heads(const BlockPass& pass, TensorView qkv) {
-  const Architecture& arch = *pass.arch;
-  if (arch.ropes.empty()) return;
-  const std::size_t rope_idx = arch.layers[static_cast<std::size_t>(pass.layer_idx)].rope_idx;
-  rotary(*pass.stream, {.heads = qkv,
-                        .positions = pass.batch->positions(),
-                        .cos = pass.ropes->cos(rope_idx),
-                        .sin = pass.ropes->sin(rope_idx),
-                        .num_heads = arch.num_heads + arch.num_kv_heads,
-                        .head_dim = arch.head_dim});
-}
-
 }  // namespace
 
 BlockViews view_block(const Architecture& arch, std::span<std::byte> slice, DType dtype) {
@@ -90,6 +78,18 @@ AttentionState take_attention_state(const Architecture& arch, std::int64_t num_t
   return state;
 }
 
+void turn_heads(const BlockPass& pass, TensorView qkv, Turn turn) {
+  const Architecture& arch = *pass.arch;
+  if (arch.ropes.empty()) return;
+  const std::size_t rope_idx = arch.layers[static_cast<std::size_t>(pass.layer_idx)].rope_idx;
+  rotary(*pass.stream, {.heads = qkv,
+                        .cos = pass.batch->rope_cos(rope_idx),
+                        .sin = pass.batch->rope_sin(rope_idx),
+                        .num_heads = arch.num_heads + arch.num_kv_heads,
+                        .head_dim = arch.head_dim,
+                        .turn = turn});
+}
+
 AttentionShape attention_shape(const Architecture& arch, std::int64_t layer_idx) {
   return {.num_heads = arch.num_heads,
           .num_kv_heads = arch.num_kv_heads,
@@ -106,7 +106,7 @@ void run_attention(const BlockPass& pass, const BlockViews& weights, TensorView 
   normalise(pass, x, weights.attention_norm, weights.attention_norm_bias, state.normed);
   project(stream, state.normed, weights.qkv, weights.qkv_bias, state.qkv_raw);
   if (arch.qk_norm) norm_heads(pass, weights, state);
-  turn_heads(pass, state.qkv);
+  turn_heads(pass, state.qkv, Turn::kForward);
 
   const std::int64_t k_col = arch.q_width();
   const std::int64_t v_col = k_col + arch.kv_width();

@@ -7,6 +7,7 @@
 
 #include "model/block.h"
 #include "ops/gemm.h"
+#include "ops/rotary.h"
 
 namespace sluice {
 
@@ -41,6 +42,8 @@ AttentionState take_attention_state(const Architecture& arch, std::int64_t num_t
                                     Workspace& workspace);
 void run_attention(const BlockPass& pass, const BlockViews& weights, TensorView x, const AttentionState& state,
                    const KvCache* cache);
+// Queries and keys, by their positions or back.
+void turn_heads(const BlockPass& pass, TensorView qkv, Turn turn);
 AttentionShape attention_shape(const Architecture& arch, std::int64_t layer_idx);
 
 // A chunk of the MLP's middle.

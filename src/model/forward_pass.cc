@@ -30,7 +30,6 @@ ForwardPass::ForwardPass(Device& device, Stream& stream, const Architecture& arc
       arch_(arch),
       slices_(slices),
       limits_(limits),
-      ropes_(device, stream, arch, limits.seq_tokens),
       workspace_(device.allocate(workspace_bytes(arch, slices.dtype(), limits), "a block's activations")),
       hidden_(device.allocate(hidden_bytes(arch, slices.dtype(), limits), "hidden states")),
       logits_(device.allocate(logit_bytes(arch, limits), "logits")) {}
@@ -38,11 +37,6 @@ ForwardPass::ForwardPass(Device& device, Stream& stream, const Architecture& arc
 std::uint64_t ForwardPass::size_bytes(const Architecture& arch, DType dtype, Limits limits) {
   std::uint64_t total = 0;
   const auto add = [&](std::uint64_t bytes) { total += round_up(bytes, Device::kAlignment); };
-  for (const Rope& rope : arch.ropes) {
-    for (int table = 0; table < 2; ++table) {
-      add(static_cast<std::uint64_t>(limits.seq_tokens * rope.rotary_dim / 2) * sizeof(float));
-    }
-  }
   add(workspace_bytes(arch, dtype, limits));
   add(hidden_bytes(arch, dtype, limits));
   add(logit_bytes(arch, limits));
@@ -51,7 +45,6 @@ std::uint64_t ForwardPass::size_bytes(const Architecture& arch, DType dtype, Lim
 
 TensorView ForwardPass::run(const Batch& batch, std::span<const KvCache> caches) {
   CHECK(batch.num_tokens() <= limits_.batch_tokens, "the pass was made for this many tokens");
-  CHECK(batch.longest_tokens() <= limits_.seq_tokens, "the pass was made for documents of this length");
   CHECK(caches.empty() || caches.size() == arch_.layers.size(), "a cache for every layer");
   const DType dtype = slices_.dtype();
   const Shape shape{batch.num_tokens(), arch_.hidden};
@@ -69,7 +62,6 @@ TensorView ForwardPass::run(const Batch& batch, std::span<const KvCache> caches)
                          .arch = &arch_,
                          .layer_idx = layer_idx,
                          .batch = &batch,
-                         .ropes = &ropes_,
                          .dtype = dtype,
                          .weights = slice.bytes()};
     const KvCache* cache = caches.empty() ? nullptr : &caches[static_cast<std::size_t>(layer_idx)];

@@ -19,7 +19,6 @@ class ForwardPass {
  public:
   struct Limits {
     std::int64_t batch_tokens = 0;  // of one run
-    std::int64_t seq_tokens = 0;    // of a document, with its past
     std::int64_t logit_rows = 1;    // asked for at once
   };
 
@@ -39,7 +38,6 @@ class ForwardPass {
   const Architecture& arch_;
   SliceSource& slices_;
   Limits limits_;
-  RopeTables ropes_;
   Buffer workspace_;
   Buffer hidden_;
   Buffer logits_;

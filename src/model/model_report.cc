@@ -53,10 +53,7 @@ void count_tensors(const Checkpoint& checkpoint, ModelReport& report) {
 
 ModelReport report_model(FileSystem& files, IoEngine& engine, const std::string& folder) {
   const ModelFolder found = look_into_model_folder(files, folder);
-  if (!found.config) {
-    throw InvalidInput(fmt::format("{} has no config.json: it is not a model folder in Hugging Face's layout", folder));
-  }
-  const ConfigReader config = read_config(*found.config);
+  const ConfigReader config = read_model_config(found);
   ModelReport report{.folder = folder, .family = config_model_type(config)};
   if (const auto architectures = config_architectures(config); !architectures.empty()) {
     report.architecture = architectures.front();

@@ -121,9 +121,7 @@ class Reference : public testing::TestWithParam<std::string> {
     const Batch tokens = batch(of);
     {
       ForwardPass forward(device_, *stream_, model_.arch, source,
-                          {.batch_tokens = tokens.num_tokens(),
-                           .seq_tokens = tokens.longest_tokens(),
-                           .logit_rows = tokens.num_tokens()});
+                          {.batch_tokens = tokens.num_tokens(), .logit_rows = tokens.num_tokens()});
       forward.run(tokens);
       const auto logits = forward.logits(tokens, 0, tokens.num_tokens()).as<float>();
       found.logits.assign(logits.begin(), logits.end());

@@ -91,21 +91,25 @@ std::vector<float> inverse_frequencies(const Rope& rope, std::int64_t seq_tokens
   return frequencies;
 }
 
-RopeTable make_rope_table(const Rope& rope, std::int64_t seq_tokens) {
+bool turns_anew(const Rope& rope, std::int64_t before, std::int64_t after) {
+  return rope.scaling == RopeScaling::kLongRope && before > 0 && before <= rope.original_max_positions &&
+         after > rope.original_max_positions;
+}
+
+void write_rope_rows(const Rope& rope, std::int64_t seq_tokens, std::int64_t first, std::int64_t count,
+                     std::span<float> cos, std::span<float> sin) {
   const std::vector<float> frequencies = inverse_frequencies(rope, seq_tokens);
-  RopeTable table;
-  const std::size_t count = frequencies.size() * static_cast<std::size_t>(seq_tokens);
-  table.cos.reserve(count);
-  table.sin.reserve(count);
-  for (std::int64_t position = 0; position < seq_tokens; ++position) {
+  CHECK(cos.size() == frequencies.size() * static_cast<std::size_t>(count) && cos.size() == sin.size(), "room for all");
+  std::size_t at = 0;
+  for (std::int64_t position = first; position < first + count; ++position) {
     for (const float frequency : frequencies) {
       // The angle is rounded to float first, as transformers does; its cosine then is exact to a float.
       const float angle = static_cast<float>(position) * frequency;
-      table.cos.push_back(static_cast<float>(std::cos(static_cast<double>(angle)) * rope.attention_factor));
-      table.sin.push_back(static_cast<float>(std::sin(static_cast<double>(angle)) * rope.attention_factor));
+      cos[at] = static_cast<float>(std::cos(static_cast<double>(angle)) * rope.attention_factor);
+      sin[at] = static_cast<float>(std::sin(static_cast<double>(angle)) * rope.attention_factor);
+      ++at;
     }
   }
-  return table;
 }
 
 }  // namespace sluice

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace sluice {
@@ -26,15 +27,14 @@ struct Rope {
   std::vector<double> long_factors;
 };
 
-// One angle step for each of rotary_dim / 2 pairs of columns. `seq_tokens` is the longest sequence it will serve: some
-// scalings depend on it.
+// One angle step for each of rotary_dim / 2 pairs of columns. Some scalings depend on how long the sequence is.
 std::vector<float> inverse_frequencies(const Rope& rope, std::int64_t seq_tokens);
 
-struct RopeTable {
-  std::vector<float> cos;  // (seq_tokens, rotary_dim / 2)
-  std::vector<float> sin;
-};
+// Whether keys that were turned in a sequence of `before` tokens are of no use once it has `after`.
+bool turns_anew(const Rope& rope, std::int64_t before, std::int64_t after);
 
-RopeTable make_rope_table(const Rope& rope, std::int64_t seq_tokens);
+// Of positions [first, first + count) in a sequence of seq_tokens: (count, rotary_dim / 2) each.
+void write_rope_rows(const Rope& rope, std::int64_t seq_tokens, std::int64_t first, std::int64_t count,
+                     std::span<float> cos, std::span<float> sin);
 
 }  // namespace sluice

@@ -142,8 +142,7 @@ Numbers compute(CpuDevice& device, SliceSource& source, const Architecture& arch
   const Batch batch(device, *stream, arch, documents);
   Numbers numbers;
   {
-    ForwardPass forward(device, *stream, arch, source,
-                        {.batch_tokens = batch.num_tokens(), .seq_tokens = batch.longest_tokens(), .logit_rows = 8});
+    ForwardPass forward(device, *stream, arch, source, {.batch_tokens = batch.num_tokens(), .logit_rows = 8});
     forward.run(batch);
     const auto logits = forward.logits(batch, 99, 8).as<float>();
     numbers.logits.assign(logits.begin(), logits.end());

@@ -51,7 +51,6 @@ class Runner {
         arch_(*pass.arch),
         batch_(batch),
         dtype_(pass.slices->dtype()),
-        ropes_(*pass.device, *pass.stream, arch_, batch.longest_tokens()),
         workspace_(pass.device->allocate(workspace_bytes(arch_, batch.num_tokens(), dtype_), "a block's activations")),
         losses_(pass.device->allocate(static_cast<std::uint64_t>(batch.num_tokens()) * sizeof(float), "losses")) {
     const std::uint64_t bytes = boundary_bytes(arch_, batch.num_tokens(), dtype_);
@@ -103,7 +102,6 @@ class Runner {
             .arch = &arch_,
             .layer_idx = layer_idx,
             .batch = &batch_,
-            .ropes = &ropes_,
             .dtype = dtype_,
             .weights = slice.bytes()};
   }
@@ -161,7 +159,6 @@ class Runner {
   const Architecture& arch_;
   const Batch& batch_;
   DType dtype_;
-  RopeTables ropes_;
   Buffer workspace_;
   Buffer losses_;
   std::vector<Buffer> boundaries_;  // [idx] is what block idx reads; the last is what the head reads
@@ -172,24 +169,6 @@ class Runner {
 double run_training_pass(const TrainingPass& pass, const Batch& batch, const TakeGradients& take_gradients) {
   if (batch.num_labels() == 0) throw InvalidInput("a batch has no token to learn from: every label is ignored");
   return Runner(pass, batch).run(take_gradients);
-}
-
-std::uint64_t training_pass_bytes(const Architecture& arch, std::int64_t num_tokens, std::int64_t longest_tokens,
-                                  DType dtype) {
-  std::uint64_t total = 0;
-  const auto add = [&](std::uint64_t bytes) { total += round_up(bytes, Device::kAlignment); };
-  for (const Rope& rope : arch.ropes) {
-    for (int table = 0; table < 2; ++table) {
-      add(static_cast<std::uint64_t>(longest_tokens * rope.rotary_dim / 2) * sizeof(float));
-    }
-  }
-  add(workspace_bytes(arch, num_tokens, dtype));
-  add(static_cast<std::uint64_t>(num_tokens) * sizeof(float));
-  for (std::size_t idx = 0; idx <= arch.layers.size(); ++idx) add(boundary_bytes(arch, num_tokens, dtype));
-  add(gradient_bytes(arch, block_slice(0)));
-  add(gradient_bytes(arch, head_slice(arch)));
-  add(gradient_bytes(arch, kEmbeddingSlice));
-  return total;
 }
 
 }  // namespace sluice

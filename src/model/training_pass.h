@@ -29,8 +29,4 @@ using TakeGradients = std::function<void(std::size_t slice_idx, std::span<std::b
 // where the batch has no label.
 double run_training_pass(const TrainingPass& pass, const Batch& batch, const TakeGradients& take_gradients);
 
-// Device memory that run_training_pass takes besides slices and batch.
-std::uint64_t training_pass_bytes(const Architecture& arch, std::int64_t num_tokens, std::int64_t longest_tokens,
-                                  DType dtype);
-
 }  // namespace sluice

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary position embedding: within a head, columns i and i + half of its first 2 * half are turned by an angle that
-// depends on the token's position. The backward is the turn the other way.
+// Rotary position embedding: within a head, columns i and i + half of its first 2 * half are turned by the token's
+// angles. The backward is the turn the other way.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,8 @@ enum class Turn : std::uint8_t { kForward, kBackward };
 
 struct Rotary {
   TensorView heads;            // (tokens, width) f32 or bf16: heads side by side from column 0; changed in place
-  TensorView positions;        // (tokens) i32
-  TensorView cos;              // (positions, half) f32: cosine of every position's angles, scaling included
-  TensorView sin;              // (positions, half) f32
+  TensorView cos;              // (tokens, half) f32: cosines of each token's angles, scaling included
+  TensorView sin;              // (tokens, half) f32
   std::int64_t num_heads = 0;  // how many of the row's heads are turned
   std::int64_t head_dim = 0;   // at least 2 * half; columns beyond stay as they are
   Turn turn = Turn::kForward;

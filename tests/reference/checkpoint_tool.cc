@@ -47,8 +47,7 @@ class Tool {
     const DocumentTokens document{.ids = ids_};
     const Batch batch(device_, *stream_, model_.arch, std::span(&document, 1));
     const std::int64_t count = batch.num_tokens();
-    ForwardPass forward(device_, *stream_, model_.arch, source_,
-                        {.batch_tokens = count, .seq_tokens = count, .logit_rows = count});
+    ForwardPass forward(device_, *stream_, model_.arch, source_, {.batch_tokens = count, .logit_rows = count});
     forward.run(batch);
     const auto bytes = forward.logits(batch, 0, count).bytes();
     std::ofstream(out, std::ios::binary)

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cpu/rotary.h"
 
-#include <span>
-
-#include <fmt/format.h>
-
 #include "base/bf16.h"
-#include "base/error.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/rotary.cc"  // NOLINT
@@ -38,9 +33,8 @@ void turn_head(T* head, const float* cos, const float* sin, std::size_t half, fl
 
 void turn_token(const Rotary& args, std::int64_t token) {
   const auto half = static_cast<std::size_t>(args.cos.shape()[1]);
-  const auto position = static_cast<std::size_t>(args.positions.as<std::int32_t>()[static_cast<std::size_t>(token)]);
-  const float* cos = args.cos.as<float>().data() + position * half;
-  const float* sin = args.sin.as<float>().data() + position * half;
+  const float* cos = args.cos.as<float>().data() + static_cast<std::size_t>(token) * half;
+  const float* sin = args.sin.as<float>().data() + static_cast<std::size_t>(token) * half;
   const float direction = args.turn == Turn::kForward ? 1.0F : -1.0F;
   for (std::int64_t head = 0; head < args.num_heads; ++head) {
     const std::int64_t first = token * args.heads.shape()[1] + head * args.head_dim;
@@ -65,16 +59,6 @@ HWY_EXPORT(turn_token);
 }  // namespace
 
 void rotary(WorkerTeam& team, const Rotary& args) {
-  const std::int64_t num_positions = args.cos.shape()[0];
-  const std::span<const std::int32_t> positions = args.positions.as<std::int32_t>();
-  for (std::size_t token = 0; token < positions.size(); ++token) {
-    if (positions[token] < 0 || positions[token] >= num_positions) {
-      throw InvalidInput(
-          fmt::format("Token {} is at position {}, but the model has positions 0 to {}: use a shorter "
-                      "sequence.",
-                      token, positions[token], num_positions - 1));
-    }
-  }
   team.for_each(args.heads.shape()[0], [&](std::int64_t token, std::size_t) {
     HWY_DYNAMIC_DISPATCH(turn_token)(args, token);
   });

@@ -7,7 +7,6 @@
 
 namespace sluice::cpu {
 
-// Throws InvalidInput, before anything is changed, where a position is beyond the tables.
 void rotary(WorkerTeam& team, const Rotary& args);
 
 }  // namespace sluice::cpu
