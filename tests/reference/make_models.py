@@ -19,7 +19,6 @@ and bf16_error.json: how far transformers in bf16 is from transformers in fp32: 
 both taken over many random batches together, since one draw of rounding errors says little.
 Made with transformers 5.17, torch 2.11. Weights are exact in bf16, so both precisions start from the same ones.
 """
-import gc
 import json
 import os
 import sys
@@ -109,6 +108,13 @@ CASES = {
     "falcon-serial-biases": {**FALCON, "bias": True, "multi_query": True, "parallel_attn": False,
                              "new_decoder_architecture": False},
     "falcon-heads": {**FALCON, "multi_query": False, "parallel_attn": True, "new_decoder_architecture": False},
+    # Documents on both sides of the original context.
+    "llama-rope-dynamic-mixed": small(model_type="llama", num_key_value_heads=2, max_position_embeddings=16,
+                                      rope_parameters=rope("dynamic", factor=2.0), documents=[29, 1, 11]),
+    "phi3-longrope-mixed": small(model_type="phi3", num_key_value_heads=2, sliding_window=None,
+                                 max_position_embeddings=256, original_max_position_embeddings=16,
+                                 rope_parameters=rope("longrope", original_max_position_embeddings=16, **LONGROPE),
+                                 documents=[29, 1, 11]),
 }
 
 
@@ -223,7 +229,6 @@ def make(name, settings, out_dir):
     errors = {key: (differences[key] / max(sizes[key], 1e-60)) ** 0.5 for key in sizes}
     with open(os.path.join(folder, "bf16_error.json"), "w") as file:
         json.dump(errors, file, indent=0)
-    gc.collect()
     print(f"{name:28} parameters {sum(p.numel() for p in model.parameters()):6} loss {loss:.5f} "
           f"bf16 logits {errors['logits']:.1e}")
 
