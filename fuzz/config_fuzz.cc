@@ -42,7 +42,9 @@ void use_description(const sluice::ModelDescription& model) {
     CHECK(arch.ropes.empty() || layer.rope_idx < arch.ropes.size(), "a layer's rope is there");
     CHECK(layer.window_tokens >= 0, "a window has tokens");
   }
-  for (const std::size_t slice_idx : {sluice::kEmbeddingSlice, sluice::block_slice(0), sluice::head_slice(arch)}) {
+  for (const std::size_t slice_idx :
+       {sluice::embedding_slice(0), sluice::block_slice(arch, 0), sluice::final_norm_slice(arch),
+        sluice::head_slice(arch, arch.num_vocab_ranges() - 1)}) {
     if (arch.num_kv_heads > kMostPieces) continue;
     const sluice::SliceLayout layout = sluice::slice_layout(arch, slice_idx);
     std::uint64_t placed = 0;

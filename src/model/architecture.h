@@ -64,7 +64,11 @@ struct Architecture {
   std::int64_t position_offset = 0;    // position p is row p + this: OPT
   float embedding_scale = 1;           // rounded to the weights' dtype before it is used
   bool tied_head = false;              // the head's matrix is the embedding
+  // Rows of the embedding and of the head that make a slice: a large vocabulary streams like everything else. Losses
+  // are summed range by range, so this is part of the numbers: it never depends on budgets.
+  std::int64_t vocab_range_rows = 32768;
 
+  std::int64_t num_vocab_ranges() const { return (vocab + vocab_range_rows - 1) / vocab_range_rows; }
   std::int64_t num_layers() const { return static_cast<std::int64_t>(layers.size()); }
   std::int64_t q_width() const { return num_heads * head_dim; }
   std::int64_t kv_width() const { return num_kv_heads * head_dim; }

@@ -33,7 +33,7 @@ void norm_heads(const BlockPass& pass, const BlockViews& weights, const Attentio
 }  // namespace
 
 BlockViews view_block(const Architecture& arch, std::span<std::byte> slice, DType dtype) {
-  const SliceLayout layout = slice_layout(arch, block_slice(0));
+  const SliceLayout layout = slice_layout(arch, block_slice(arch, 0));
   const auto view = [&](Param param) { return layout.view(slice, dtype, param); };
   return {
       .attention_norm = view(Param::kAttentionNorm),

@@ -102,6 +102,7 @@ std::vector<PlannedTensor> plan_tensors(const ModelDescription& model, DType dty
   std::vector<PlannedTensor> tensors;
   for (std::size_t slice_idx = 0; slice_idx < num_slices(model.arch); ++slice_idx) {
     for (TensorPlacement& placement : place_tensors(model, slice_idx)) {
+      if (!begins_here(placement)) continue;
       tensors.push_back({.name = std::move(placement.name), .dtype = dtype, .shape = placement.shape});
     }
   }

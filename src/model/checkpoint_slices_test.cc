@@ -188,14 +188,14 @@ TEST_F(HandmadeCheckpoint, HalvesBecomeFloatsAndBf16) {
   put(handmade_tensors(), {0x3C00, 0xC000, 0x7BFF, 0x0001});
   const Checkpoint checkpoint(disk_, engine_, kPath);
   const CheckpointSlices slices(checkpoint, model_);
-  const SliceLayout layout = slice_layout(model_.arch, kEmbeddingSlice);
+  const SliceLayout layout = slice_layout(model_.arch, embedding_slice(0));
   std::vector<float> wide(layout.num_elements(), 7);
-  slices.read(kEmbeddingSlice, DType::kF32, std::as_writable_bytes(std::span(wide)));
+  slices.read(embedding_slice(0), DType::kF32, std::as_writable_bytes(std::span(wide)));
   EXPECT_EQ(std::vector<float>(wide.begin(), wide.begin() + 4), (std::vector<float>{1, -2, 65504, 0x1p-24F}));
   EXPECT_EQ(wide[4], 0);  // the gap
 
   std::vector<BF16> narrow(layout.num_elements());
-  slices.read(kEmbeddingSlice, DType::kBF16, std::as_writable_bytes(std::span(narrow)));
+  slices.read(embedding_slice(0), DType::kBF16, std::as_writable_bytes(std::span(narrow)));
   // 65504 is between 65280 and 65536 in bf16, nearer to the latter.
   const float expected[] = {1, -2, 65536, 0x1p-24F};
   for (std::size_t idx = 0; idx < 4; ++idx) EXPECT_EQ(to_float(narrow[idx]), expected[idx]);

@@ -51,13 +51,19 @@ TensorView ForwardPass::run(const Batch& batch, std::span<const KvCache> caches)
   const TensorView x(
       hidden_.bytes().first(static_cast<std::uint64_t>(shape.num_elements()) * sluice::size_bytes(dtype)), dtype,
       shape);
-  {
-    const SliceHold slice = slices_.hold(kEmbeddingSlice);
-    embed_forward({.stream = &stream_, .arch = &arch_, .batch = &batch, .dtype = dtype, .embedding = slice.bytes()}, x);
+  const EndPass ends{.stream = &stream_, .arch = &arch_, .batch = &batch, .dtype = dtype};
+  for (std::int64_t range_idx = 0; range_idx < arch_.num_vocab_ranges(); ++range_idx) {
+    const SliceHold slice = slices_.hold(embedding_slice(range_idx));
+    embed_rows(ends, range_idx, slice.bytes(), x);
+    stream_.synchronize();
+  }
+  if (arch_.learned_positions > 0) {
+    const SliceHold slice = slices_.hold(positions_slice(arch_));
+    embed_positions(ends, slice.bytes(), x);
     stream_.synchronize();
   }
   for (std::int64_t layer_idx = 0; layer_idx < arch_.num_layers(); ++layer_idx) {
-    const SliceHold slice = slices_.hold(block_slice(layer_idx));
+    const SliceHold slice = slices_.hold(block_slice(arch_, layer_idx));
     const BlockPass pass{.stream = &stream_,
                          .arch = &arch_,
                          .layer_idx = layer_idx,
@@ -77,16 +83,14 @@ TensorView ForwardPass::logits(const Batch& batch, std::int64_t first_token, std
   const Shape shape{batch.num_tokens(), arch_.hidden};
   const TensorView x(hidden_.bytes(), dtype, shape);
   const TensorView logits(logits_.bytes(), DType::kF32, {count, arch_.vocab});
-  const SliceHold head = slices_.hold(head_slice(arch_));
-  const SliceHold embedding = arch_.tied_head ? slices_.hold(kEmbeddingSlice) : SliceHold();
-  head_logits({.stream = &stream_,
-               .arch = &arch_,
-               .batch = &batch,
-               .dtype = dtype,
-               .embedding = embedding.bytes(),
-               .head = head.bytes()},
-              x.rows(first_token, count), logits, Workspace(workspace_.bytes()));
-  stream_.synchronize();
+  const EndPass ends{.stream = &stream_, .arch = &arch_, .batch = &batch, .dtype = dtype};
+  const SliceHold norm = slices_.hold(final_norm_slice(arch_));
+  for (std::int64_t range_idx = 0; range_idx < arch_.num_vocab_ranges(); ++range_idx) {
+    const SliceHold rows = slices_.hold(head_slice(arch_, range_idx));
+    head_logits(ends, range_idx, {.norm = norm.bytes(), .rows = rows.bytes()}, x.rows(first_token, count), logits,
+                Workspace(workspace_.bytes()));
+    stream_.synchronize();
+  }
   return logits;
 }
 

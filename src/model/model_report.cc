@@ -15,12 +15,39 @@
 namespace sluice {
 namespace {
 
-SliceSummary summarise(const Architecture& arch, std::size_t slice_idx, std::string name, std::uint64_t count) {
-  const SliceLayout layout = slice_layout(arch, slice_idx);
-  return {.name = std::move(name),
-          .count = count,
-          .num_parameters = layout.num_parameters(),
-          .bf16_bytes = layout.size_bytes(DType::kBF16)};
+std::string_view name(SliceKind kind) {
+  switch (kind) {
+    case SliceKind::kEmbedding:
+      return "embedding";
+    case SliceKind::kPositions:
+      return "positions";
+    case SliceKind::kBlock:
+      return "block";
+    case SliceKind::kFinalNorm:
+      return "norm";
+    case SliceKind::kHead:
+      return "head";
+  }
+  return "";
+}
+
+// Neighbours of one kind and size together: the last range of a vocabulary may be shorter.
+std::vector<SliceSummary> summarise_slices(const Architecture& arch) {
+  std::vector<SliceSummary> summaries;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    const std::string_view kind = name(slice_id(arch, slice_idx).kind);
+    const SliceLayout layout = slice_layout(arch, slice_idx);
+    if (!summaries.empty() && summaries.back().name == kind &&
+        summaries.back().num_parameters == layout.num_parameters()) {
+      ++summaries.back().count;
+      continue;
+    }
+    summaries.push_back({.name = std::string(kind),
+                         .count = 1,
+                         .num_parameters = layout.num_parameters(),
+                         .bf16_bytes = layout.size_bytes(DType::kBF16)});
+  }
+  return summaries;
 }
 
 std::string tokenizer_of(const ModelFolder& folder) {
@@ -66,9 +93,7 @@ ModelReport report_model(FileSystem& files, IoEngine& engine, const std::string&
     model = describe_model(config);
     report.arch = model->arch;
     report.num_parameters = count_parameters(model->arch);
-    report.slices = {summarise(model->arch, kEmbeddingSlice, "embedding", 1),
-                     summarise(model->arch, block_slice(0), "block", model->arch.layers.size()),
-                     summarise(model->arch, head_slice(model->arch), "head", 1)};
+    report.slices = summarise_slices(model->arch);
   } catch (const Error& error) {
     report.unsupported = error.what();
   }

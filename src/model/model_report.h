@@ -15,7 +15,7 @@
 namespace sluice {
 
 struct SliceSummary {
-  std::string name;  // "embedding", "block", "head"
+  std::string name;  // "embedding", "positions", "block", "norm", "head"
   std::uint64_t count = 0;
   std::uint64_t num_parameters = 0;  // of each
   std::uint64_t bf16_bytes = 0;      // of each, gaps included

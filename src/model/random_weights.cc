@@ -108,6 +108,7 @@ void write_random_weights(CheckpointWriter& writer, const ModelDescription& mode
   std::uint64_t done_bytes = 0;
   for (std::size_t slice_idx = 0; slice_idx < num_slices(model.arch); ++slice_idx) {
     for (const TensorPlacement& placement : place_tensors(model, slice_idx)) {
+      if (!begins_here(placement)) continue;  // it was made whole
       const std::uint64_t tensor_seed = seeds.next();
       const Fill fill = fill_of(model.arch, placement.param);
       const auto num_elements = static_cast<std::uint64_t>(placement.shape.num_elements());

@@ -90,8 +90,8 @@ TEST(RandomWeights, SpreadIsTwoHundredthsUnlessAskedFor) {
   const ScratchDirectory folder;
   make_random_model(folder.path(), streamable_config(), {});
   const OpenedModel opened(folder.path());
-  std::vector<float> slice(slice_layout(opened.arch(), kEmbeddingSlice).num_elements());
-  opened.slices().read(kEmbeddingSlice, DType::kF32, std::as_writable_bytes(std::span(slice)));
+  std::vector<float> slice(slice_layout(opened.arch(), embedding_slice(0)).num_elements());
+  opened.slices().read(embedding_slice(0), DType::kF32, std::as_writable_bytes(std::span(slice)));
   EXPECT_NEAR(moments_of(slice).deviation, 0.02, 1e-4);
 }
 

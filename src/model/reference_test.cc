@@ -141,12 +141,17 @@ class Reference : public testing::TestWithParam<std::string> {
               std::map<std::string, std::vector<float>>& tensors) {
     for (const TensorPlacement& placement : place_tensors(model_, slice_idx)) {
       std::vector<float>& tensor = tensors[placement.name];
+      tensor.resize(static_cast<std::size_t>(placement.shape.num_elements()));
       for (const TensorPiece& piece : placement.pieces) {
         const auto from = slice.begin() + static_cast<std::ptrdiff_t>(piece.slice_offset);
-        tensor.insert(tensor.end(), from, from + static_cast<std::ptrdiff_t>(piece.count));
+        std::copy(from, from + static_cast<std::ptrdiff_t>(piece.count),
+                  tensor.begin() + static_cast<std::ptrdiff_t>(piece.tensor_offset));
       }
     }
   }
+
+  void expect_f32_as_transformers();
+  void expect_bf16_errs_no_more();
 
   PosixFileSystem files_;
   ThreadsEngine engine_{2};
@@ -163,7 +168,7 @@ class Reference : public testing::TestWithParam<std::string> {
 // rounding, in transformers as here.
 constexpr double kZeroGradient = 1e-6;
 
-TEST_P(Reference, F32MatchesTransformers) {
+void Reference::expect_f32_as_transformers() {
   ResidentSlices source(device_, slices_, model_.arch, DType::kF32);
   const Found found = run(source, reference_tokens());
 
@@ -186,6 +191,15 @@ TEST_P(Reference, F32MatchesTransformers) {
       EXPECT_LE(distance(values, wanted[name]) / size, 1e-4) << name;
     }
   }
+}
+
+TEST_P(Reference, F32MatchesTransformers) { expect_f32_as_transformers(); }
+
+// A vocabulary that comes in several slices.
+TEST_P(Reference, F32MatchesTransformersRangeByRange) {
+  model_.arch.vocab_range_rows = 16;
+  ASSERT_GT(model_.arch.num_vocab_ranges(), 2);
+  expect_f32_as_transformers();
 }
 
 TEST_P(Reference, OneAdamWStepMatchesTorch) {
@@ -223,7 +237,14 @@ TEST_P(Reference, OneAdamWStepMatchesTorch) {
 
 // Both errors are taken over many random batches of one kind together: bf16 against f32, here and in transformers. That
 // our f32 is transformers' f32 is what the first test says.
-TEST_P(Reference, Bf16ErrsNoMoreThanTransformersDoes) {
+TEST_P(Reference, Bf16ErrsNoMoreThanTransformersDoes) { expect_bf16_errs_no_more(); }
+
+TEST_P(Reference, Bf16ErrsNoMoreRangeByRange) {
+  model_.arch.vocab_range_rows = 16;
+  expect_bf16_errs_no_more();
+}
+
+void Reference::expect_bf16_errs_no_more() {
   constexpr std::uint64_t kBatches = 24;
   ResidentSlices low_source(device_, slices_, model_.arch, DType::kBF16);
   ResidentSlices source(device_, slices_, model_.arch, DType::kF32);

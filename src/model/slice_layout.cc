@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/slice_layout.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/check.h"
@@ -14,10 +16,9 @@ void add_norm(SliceLayout& layout, const Architecture& arch, Param weight, Param
   if (arch.norm == NormKind::kLayer) layout.add(bias, {arch.hidden});
 }
 
-SliceLayout embedding_layout(const Architecture& arch) {
+SliceLayout one_parameter(Param param, Shape shape) {
   SliceLayout layout;
-  layout.add(Param::kEmbedding, {arch.vocab, arch.hidden});
-  if (arch.learned_positions > 0) layout.add(Param::kPositions, {arch.learned_positions, arch.hidden});
+  layout.add(param, shape);
   return layout;
 }
 
@@ -42,11 +43,15 @@ SliceLayout block_layout(const Architecture& arch) {
   return layout;
 }
 
-SliceLayout head_layout(const Architecture& arch) {
+SliceLayout final_norm_layout(const Architecture& arch) {
   SliceLayout layout;
   add_norm(layout, arch, Param::kFinalNorm, Param::kFinalNormBias);
-  if (!arch.tied_head) layout.add(Param::kHead, {arch.vocab, arch.hidden});
   return layout;
+}
+
+std::size_t index(std::int64_t value) { return static_cast<std::size_t>(value); }
+std::int64_t num_before_blocks(const Architecture& arch) {
+  return arch.num_vocab_ranges() + (arch.learned_positions > 0 ? 1 : 0);
 }
 
 }  // namespace
@@ -79,26 +84,82 @@ TensorView SliceLayout::view(std::span<std::byte> slice, DType dtype, Param para
   return {slice.subspan(parameter->offset * element_bytes, count * element_bytes), dtype, parameter->shape};
 }
 
-std::size_t num_slices(const Architecture& arch) { return arch.layers.size() + 2; }
-std::size_t block_slice(std::int64_t layer_idx) { return static_cast<std::size_t>(layer_idx) + 1; }
-std::size_t head_slice(const Architecture& arch) { return arch.layers.size() + 1; }
+VocabRange vocab_range(const Architecture& arch, std::int64_t range_idx) {
+  CHECK(range_idx >= 0 && range_idx < arch.num_vocab_ranges(), "a range of the vocabulary");
+  const std::int64_t first = range_idx * arch.vocab_range_rows;
+  return {.first = first, .count = std::min(arch.vocab_range_rows, arch.vocab - first)};
+}
+
+std::size_t num_slices(const Architecture& arch) {
+  return final_norm_slice(arch) + 1 + (arch.tied_head ? 0 : index(arch.num_vocab_ranges()));
+}
+
+std::size_t embedding_slice(std::int64_t range_idx) { return index(range_idx); }
+
+std::size_t positions_slice(const Architecture& arch) {
+  CHECK(arch.learned_positions > 0, "positions are learned");
+  return index(arch.num_vocab_ranges());
+}
+
+std::size_t block_slice(const Architecture& arch, std::int64_t layer_idx) {
+  return index(num_before_blocks(arch) + layer_idx);
+}
+
+std::size_t final_norm_slice(const Architecture& arch) { return index(num_before_blocks(arch) + arch.num_layers()); }
+
+std::size_t head_slice(const Architecture& arch, std::int64_t range_idx) {
+  return arch.tied_head ? embedding_slice(range_idx) : final_norm_slice(arch) + 1 + index(range_idx);
+}
+
+SliceId slice_id(const Architecture& arch, std::size_t slice_idx) {
+  CHECK(slice_idx < num_slices(arch), "a slice of the model");
+  const auto at = static_cast<std::int64_t>(slice_idx);
+  if (at < arch.num_vocab_ranges()) return {SliceKind::kEmbedding, at};
+  if (at < num_before_blocks(arch)) return {SliceKind::kPositions, 0};
+  if (slice_idx < final_norm_slice(arch)) return {SliceKind::kBlock, at - num_before_blocks(arch)};
+  if (slice_idx == final_norm_slice(arch)) return {SliceKind::kFinalNorm, 0};
+  return {SliceKind::kHead, static_cast<std::int64_t>(slice_idx - final_norm_slice(arch) - 1)};
+}
 
 std::string slice_name(const Architecture& arch, std::size_t slice_idx) {
-  if (slice_idx == kEmbeddingSlice) return "embedding";
-  if (slice_idx == head_slice(arch)) return "head";
-  return fmt::format("block.{}", slice_idx - 1);
+  const SliceId id = slice_id(arch, slice_idx);
+  switch (id.kind) {
+    case SliceKind::kEmbedding:
+      return fmt::format("embedding.{}", id.part);
+    case SliceKind::kPositions:
+      return "positions";
+    case SliceKind::kBlock:
+      return fmt::format("block.{}", id.part);
+    case SliceKind::kFinalNorm:
+      return "norm";
+    case SliceKind::kHead:
+      return fmt::format("head.{}", id.part);
+  }
+  CHECK(false, "every kind has a name");
 }
 
 SliceLayout slice_layout(const Architecture& arch, std::size_t slice_idx) {
-  CHECK(slice_idx < num_slices(arch), "a slice of the model");
-  if (slice_idx == kEmbeddingSlice) return embedding_layout(arch);
-  if (slice_idx == head_slice(arch)) return head_layout(arch);
-  return block_layout(arch);
+  const SliceId id = slice_id(arch, slice_idx);
+  switch (id.kind) {
+    case SliceKind::kEmbedding:
+      return one_parameter(Param::kEmbedding, {vocab_range(arch, id.part).count, arch.hidden});
+    case SliceKind::kPositions:
+      return one_parameter(Param::kPositions, {arch.learned_positions, arch.hidden});
+    case SliceKind::kBlock:
+      return block_layout(arch);
+    case SliceKind::kFinalNorm:
+      return final_norm_layout(arch);
+    case SliceKind::kHead:
+      return one_parameter(Param::kHead, {vocab_range(arch, id.part).count, arch.hidden});
+  }
+  CHECK(false, "every kind has a layout");
 }
 
 std::uint64_t count_parameters(const Architecture& arch) {
-  return embedding_layout(arch).num_parameters() + arch.layers.size() * block_layout(arch).num_parameters() +
-         head_layout(arch).num_parameters();
+  const auto matrix = static_cast<std::uint64_t>(arch.vocab) * static_cast<std::uint64_t>(arch.hidden);
+  const auto positions = static_cast<std::uint64_t>(arch.learned_positions) * static_cast<std::uint64_t>(arch.hidden);
+  return matrix * (arch.tied_head ? 1 : 2) + positions + arch.layers.size() * block_layout(arch).num_parameters() +
+         final_norm_layout(arch).num_parameters();
 }
 
 }  // namespace sluice

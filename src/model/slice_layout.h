@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the parameters of a slice lie in its one run of memory. A model is 2 + layers slices: the embedding, each block,
-// the head. Offsets are in elements, so weights, gradients and moments of any dtype share a layout.
+// How the parameters of a slice lie in its one run of memory. A model's slices are, in the order the forward meets
+// them: ranges of the embedding's rows, learned positions where there are any, the blocks, the final norm, and ranges
+// of the head's rows where it is not tied. Offsets are in elements, so weights, gradients and moments of any dtype
+// share a layout.
 #pragma once
 
 #include <cstddef>
@@ -65,12 +67,26 @@ class SliceLayout {
   std::uint64_t num_elements_ = 0;
 };
 
-// Slices are numbered in the order the forward meets them.
-inline constexpr std::size_t kEmbeddingSlice = 0;
+struct VocabRange {
+  std::int64_t first = 0;  // id
+  std::int64_t count = 0;
+};
+VocabRange vocab_range(const Architecture& arch, std::int64_t range_idx);
+
+enum class SliceKind : std::uint8_t { kEmbedding, kPositions, kBlock, kFinalNorm, kHead };
+struct SliceId {
+  SliceKind kind = SliceKind::kEmbedding;
+  std::int64_t part = 0;  // the range of the vocabulary, or the layer
+};
+SliceId slice_id(const Architecture& arch, std::size_t slice_idx);
+
 std::size_t num_slices(const Architecture& arch);
-std::size_t block_slice(std::int64_t layer_idx);
-std::size_t head_slice(const Architecture& arch);
-std::string slice_name(const Architecture& arch, std::size_t slice_idx);  // "embedding", "block.7", "head"
+std::size_t embedding_slice(std::int64_t range_idx);
+std::size_t positions_slice(const Architecture& arch);  // a bug where there are none
+std::size_t block_slice(const Architecture& arch, std::int64_t layer_idx);
+std::size_t final_norm_slice(const Architecture& arch);
+std::size_t head_slice(const Architecture& arch, std::int64_t range_idx);  // the embedding's where it is tied
+std::string slice_name(const Architecture& arch, std::size_t slice_idx);   // "embedding.0", "block.7", "norm"
 
 SliceLayout slice_layout(const Architecture& arch, std::size_t slice_idx);
 std::uint64_t count_parameters(const Architecture& arch);

@@ -116,14 +116,14 @@ TEST_F(Streamed, LessThanTheLeastIsOutOfBudgetAndTheLeastWillDo) {
 
 TEST_F(Streamed, SmallSlicesStayAndAreReadOnce) {
   nlohmann::json config = streamable_config();
-  config["tie_word_embeddings"] = true;  // leaves the head a norm
+  config["tie_word_embeddings"] = true;  // leaves a norm behind the blocks
   const ScratchDirectory folder;
   make_random_model(folder.path(), config, {});
   const OpenedModel opened(folder.path());
   StreamedSlices source(device_, opened.slices(), opened.arch(), DType::kBF16, device_.free_bytes());
-  const SliceHold head = source.hold(head_slice(opened.arch()));
-  const SliceHold embedding = source.hold(kEmbeddingSlice);  // beside it, in the only place
-  EXPECT_EQ(source.bytes_read(), slice_layout(opened.arch(), kEmbeddingSlice).size_bytes(DType::kBF16));
+  const SliceHold norm = source.hold(final_norm_slice(opened.arch()));
+  const SliceHold embedding = source.hold(embedding_slice(0));  // beside it, in the only place
+  EXPECT_EQ(source.bytes_read(), slice_layout(opened.arch(), embedding_slice(0)).size_bytes(DType::kBF16));
 }
 
 struct Numbers {

@@ -13,9 +13,11 @@ namespace {
 class Placer {
  public:
   Placer(const ModelDescription& model, std::size_t slice_idx)
-      : arch_(model.arch), names_(model.names), layout_(slice_layout(model.arch, slice_idx)) {
-    const bool in_block = slice_idx != kEmbeddingSlice && slice_idx != head_slice(arch_);
-    if (in_block) prefix_ = fmt::format(fmt::runtime(names_.block_prefix), slice_idx - 1);
+      : arch_(model.arch),
+        names_(model.names),
+        id_(slice_id(model.arch, slice_idx)),
+        layout_(slice_layout(model.arch, slice_idx)) {
+    if (id_.kind == SliceKind::kBlock) prefix_ = fmt::format(fmt::runtime(names_.block_prefix), id_.part);
   }
 
   std::vector<TensorPlacement> take() { return std::move(placements_); }
@@ -28,6 +30,18 @@ class Placer {
                            .shape = parameter->shape,
                            .param = param,
                            .pieces = {{0, parameter->offset, elements(parameter->shape)}}});
+  }
+
+  // A tensor with a row for every id, of which the parameter is a range.
+  void vocab_rows(Param param, const std::string& name) {
+    const Parameter* parameter = layout_.find(param);
+    if (parameter == nullptr) return;
+    const Shape whole = {arch_.vocab, arch_.hidden};
+    const std::uint64_t first = static_cast<std::uint64_t>(vocab_range(arch_, id_.part).first * arch_.hidden);
+    placements_.push_back({.name = name,
+                           .shape = whole,
+                           .param = param,
+                           .pieces = {{first, parameter->offset, elements(parameter->shape)}}});
   }
 
   void weight_and_bias(Param weight, Param bias, const std::string& name) {
@@ -103,6 +117,7 @@ class Placer {
 
   const Architecture& arch_;
   const TensorNames& names_;
+  SliceId id_;
   SliceLayout layout_;
   std::string prefix_;
   std::vector<TensorPlacement> placements_;
@@ -113,7 +128,7 @@ class Placer {
 std::vector<TensorPlacement> place_tensors(const ModelDescription& model, std::size_t slice_idx) {
   const TensorNames& names = model.names;
   Placer placer(model, slice_idx);
-  placer.whole(Param::kEmbedding, names.embedding + ".weight");
+  placer.vocab_rows(Param::kEmbedding, names.embedding + ".weight");
   placer.whole(Param::kPositions, names.positions + ".weight");
   placer.weight_and_bias(Param::kAttentionNorm, Param::kAttentionNormBias, names.attention_norm);
   placer.qkv(Param::kQkv, ".weight");
@@ -128,7 +143,7 @@ std::vector<TensorPlacement> place_tensors(const ModelDescription& model, std::s
   placer.weight_and_bias(Param::kDown, Param::kDownBias, names.down);
   placer.whole(Param::kNormAfterMlp, names.norm_after_mlp + ".weight");
   placer.weight_and_bias(Param::kFinalNorm, Param::kFinalNormBias, names.final_norm);
-  placer.whole(Param::kHead, names.head + ".weight");
+  placer.vocab_rows(Param::kHead, names.head + ".weight");
   return placer.take();
 }
 

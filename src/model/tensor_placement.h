@@ -18,13 +18,17 @@ struct TensorPiece {
   std::uint64_t count = 0;
 };
 
-// A tensor of the checkpoint. Its pieces are in its own order and cover it.
+// A tensor of the checkpoint, or rows of one that several slices share. Its pieces are in its own order and leave no
+// gap.
 struct TensorPlacement {
   std::string name;
-  Shape shape;
+  Shape shape;                      // of the whole tensor
   Param param = Param::kEmbedding;  // what it is a part of
   std::vector<TensorPiece> pieces;
 };
+
+// Whether the tensor begins in this slice, and not in one before.
+inline bool begins_here(const TensorPlacement& placement) { return placement.pieces.front().tensor_offset == 0; }
 
 std::vector<TensorPlacement> place_tensors(const ModelDescription& model, std::size_t slice_idx);
 

@@ -23,6 +23,34 @@ void cross_entropy(Stream& stream, const CrossEntropy& args) {
   put_on_cpu(stream, [args](WorkerTeam& team) { cpu::cross_entropy(team, args); });
 }
 
+void softmax_statistics(Stream& stream, const SoftmaxRange& args) {
+  CHECK(args.logits.dtype() == DType::kF32 && args.logits.shape().rank() == 2, "logits are (tokens, range) f32");
+  const std::int64_t num_tokens = args.logits.shape()[0];
+  CHECK(args.labels.dtype() == DType::kI32 && args.labels.shape() == Shape({num_tokens}), "labels are (tokens) i32");
+  CHECK(args.statistics.dtype() == DType::kF32 && args.statistics.shape() == Shape({num_tokens, kSoftmaxStatistics}),
+        "statistics are (tokens, 4) f32");
+  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::softmax_statistics(team, args); });
+}
+
+void losses_of_statistics(Stream& stream, TensorView statistics, TensorView labels, TensorView losses) {
+  CHECK(labels.dtype() == DType::kI32 && losses.dtype() == DType::kF32 && labels.shape() == losses.shape(),
+        "labels are i32, losses f32, one a token");
+  CHECK(statistics.shape() == Shape({labels.shape()[0], kSoftmaxStatistics}), "statistics are (tokens, 4) f32");
+  put_on_cpu(stream, [=](WorkerTeam& team) { cpu::losses_of_statistics(team, statistics, labels, losses); });
+}
+
+void softmax_gradient(Stream& stream, const SoftmaxGradient& args) {
+  CHECK(args.logits.dtype() == DType::kF32 && args.logits.shape().rank() == 2, "logits are (tokens, range) f32");
+  const std::int64_t num_tokens = args.logits.shape()[0];
+  CHECK(args.labels.dtype() == DType::kI32 && args.labels.shape() == Shape({num_tokens}), "labels are (tokens) i32");
+  CHECK(args.statistics.dtype() == DType::kF32 && args.statistics.shape() == Shape({num_tokens, kSoftmaxStatistics}),
+        "statistics are (tokens, 4) f32");
+  CHECK(args.dlogits.shape() == args.logits.shape(), "dlogits are as logits");
+  CHECK(args.dlogits.dtype() == DType::kF32 || args.dlogits.bytes().data() != args.logits.bytes().data(),
+        "bf16 gradients need memory of their own");
+  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::softmax_gradient(team, args); });
+}
+
 void soft_cap(Stream& stream, TensorView values, float cap) {
   CHECK(values.dtype() == DType::kF32, "values are f32");
   CHECK(cap > 0, "a cap is positive");

@@ -12,6 +12,13 @@ void add(Stream& stream, TensorView out, TensorView a, TensorView b) {
   put_on_cpu(stream, [=](WorkerTeam& team) { cpu::add(team, out, a, b); });
 }
 
+void round_to(Stream& stream, TensorView out, TensorView in) {
+  CHECK(in.dtype() == DType::kF32, "f32 is rounded");
+  CHECK(out.dtype() == DType::kF32 || out.dtype() == DType::kBF16, "to bf16, or to what it is");
+  CHECK(in.shape() == out.shape(), "one shape");
+  put_on_cpu(stream, [=](WorkerTeam& team) { cpu::round_to(team, out, in); });
+}
+
 void copy_columns(Stream& stream, Columns to, Columns from, std::int64_t num_cols) {
   CHECK(to.rows.dtype() == from.rows.dtype(), "one dtype");
   CHECK(to.rows.shape().rank() == 2 && from.rows.shape().rank() == 2, "rows");

@@ -12,6 +12,9 @@ namespace sluice {
 // out = a + b, all of one shape; out may be a or b.
 void add(Stream& stream, TensorView out, TensorView a, TensorView b);
 
+// out = in rounded: out bf16 or f32, in f32, of one shape.
+void round_to(Stream& stream, TensorView out, TensorView in);
+
 // Columns of a row-major tensor.
 struct Columns {
   TensorView rows;  // (rows, width)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <span>
 
@@ -64,43 +65,45 @@ inline float largest_of(const float* logits, std::size_t vocab) {
 struct RowSoftmax {
   float largest;  // capped logit
   double sum;     // of exp(capped logit - largest)
-  std::size_t label;
 };
 
 template <class Cap>
-RowSoftmax softmax_of(const Cap& cap, const float* logits, std::size_t vocab, std::size_t label) {
+RowSoftmax softmax_of(const Cap& cap, const float* logits, std::size_t vocab) {
   const F32Tag d;
   const float largest = capped(cap, largest_of(logits, vocab));  // the cap keeps the order
   const F32 largest_lanes = hn::Set(d, largest);
   const double sum = sum_over_lanes(vocab, [&](std::size_t at, auto part) SLUICE_LANES {
     return exp_of(d, hn::Sub(cap.of(d, part.load(d, logits + at)).value, largest_lanes));
   });
-  return {largest, sum, label};
+  return {largest, sum};
 }
 
-// dlogits may be logits.
+// dlogits may be logits. A label that is not below vocab is in another range.
 template <class Cap, typename T>
-void gradient_of(const Cap& cap, const RowSoftmax& row, const float* logits, T* dlogits, std::size_t vocab,
-                 float grad_scale) {
+void gradient_of(const Cap& cap, const RowSoftmax& row, std::size_t label_at, const float* logits, T* dlogits,
+                 std::size_t vocab, float grad_scale) {
   const F32Tag d;
   const F32 largest = hn::Set(d, row.largest);
   const auto factor = static_cast<float>(static_cast<double>(grad_scale) / row.sum);
   const F32 factor_lanes = hn::Set(d, factor);
   // The label's is (p - 1) * scale, with p as it is in the sum; made apart, since the loop may write over its logit.
-  const Capped label = cap.of(d, hn::Set(d, logits[row.label]));
-  const double p = static_cast<double>(hn::GetLane(exp_of(d, hn::Sub(label.value, largest)))) / row.sum;
   HWY_ALIGN float label_grad[HWY_MAX_BYTES / sizeof(float)] = {};
-  hn::Store(hn::Mul(label.slope, hn::Set(d, static_cast<float>((p - 1) * static_cast<double>(grad_scale)))), d,
-            label_grad);
+  if (label_at < vocab) {
+    const Capped label = cap.of(d, hn::Set(d, logits[label_at]));
+    const double p = static_cast<double>(hn::GetLane(exp_of(d, hn::Sub(label.value, largest)))) / row.sum;
+    hn::Store(hn::Mul(label.slope, hn::Set(d, static_cast<float>((p - 1) * static_cast<double>(grad_scale)))), d,
+              label_grad);
+  }
   over_lanes(0, vocab, [&](std::size_t at, auto part) SLUICE_LANES {
     const Capped logit = cap.of(d, part.load(d, logits + at));
     const F32 grad = hn::Mul(exp_of(d, hn::Sub(logit.value, largest)), factor_lanes);
     part.store(d, hn::Mul(grad, logit.slope), dlogits + at);
   });
+  if (label_at >= vocab) return;
   if constexpr (sizeof(T) == sizeof(float)) {
-    dlogits[row.label] = label_grad[0];
+    dlogits[label_at] = label_grad[0];
   } else {
-    dlogits[row.label] = to_bf16(label_grad[0]);
+    dlogits[label_at] = to_bf16(label_grad[0]);
   }
 }
 
@@ -109,15 +112,60 @@ void entropy_of_row(const CrossEntropy& args, const Cap& cap, std::int64_t token
   const auto vocab = static_cast<std::size_t>(args.logits.shape()[1]);
   const std::size_t first = static_cast<std::size_t>(token) * vocab;
   const float* logits = args.logits.as<float>().data() + first;
-  const RowSoftmax row = softmax_of(cap, logits, vocab, label);
+  const RowSoftmax row = softmax_of(cap, logits, vocab);
   const double above_label = static_cast<double>(row.largest) - static_cast<double>(capped(cap, logits[label]));
   args.losses.as<float>()[static_cast<std::size_t>(token)] = static_cast<float>(std::log(row.sum) + above_label);
   if (args.dlogits.bytes().empty()) return;
   if (args.dlogits.dtype() == DType::kF32) {
-    gradient_of(cap, row, logits, args.dlogits.as<float>().data() + first, vocab, args.grad_scale);
+    gradient_of(cap, row, label, logits, args.dlogits.as<float>().data() + first, vocab, args.grad_scale);
   } else {
-    gradient_of(cap, row, logits, args.dlogits.as<BF16>().data() + first, vocab, args.grad_scale);
+    gradient_of(cap, row, label, logits, args.dlogits.as<BF16>().data() + first, vocab, args.grad_scale);
   }
+}
+
+template <class Cap>
+void statistics_of_row(const SoftmaxRange& args, const Cap& cap, std::int64_t token, std::size_t label) {
+  const auto width = static_cast<std::size_t>(args.logits.shape()[1]);
+  const float* logits = args.logits.as<float>().data() + static_cast<std::size_t>(token) * width;
+  const RowSoftmax row = softmax_of(cap, logits, width);
+  const std::span<std::byte> bytes = args.statistics.rows(token, 1).bytes();
+  Statistics all{row.largest, 0, row.sum};
+  if (args.into == Into::kAdd) {
+    std::memcpy(&all, bytes.data(), sizeof all);
+    const float largest = std::max(all.largest, row.largest);
+    const auto shrunk = [&](double sum, float from) {
+      return sum * std::exp(static_cast<double>(from) - static_cast<double>(largest));
+    };
+    all.sum = shrunk(all.sum, all.largest) + shrunk(row.sum, row.largest);
+    all.largest = largest;
+  }
+  if (label < width) all.label = capped(cap, logits[label]);
+  std::memcpy(bytes.data(), &all, sizeof all);
+}
+
+void statistics_row(const SoftmaxRange& args, std::int64_t token, std::size_t label) {
+  args.soft_cap > 0 ? statistics_of_row(args, TanhCap{args.soft_cap}, token, label)
+                    : statistics_of_row(args, NoCap(), token, label);
+}
+
+template <class Cap>
+void range_gradient_of_row(const SoftmaxGradient& args, const Cap& cap, std::int64_t token, std::size_t label) {
+  const auto width = static_cast<std::size_t>(args.logits.shape()[1]);
+  const std::size_t first = static_cast<std::size_t>(token) * width;
+  const float* logits = args.logits.as<float>().data() + first;
+  Statistics all;
+  std::memcpy(&all, args.statistics.rows(token, 1).bytes().data(), sizeof all);
+  const RowSoftmax row{all.largest, all.sum};
+  if (args.dlogits.dtype() == DType::kF32) {
+    gradient_of(cap, row, label, logits, args.dlogits.as<float>().data() + first, width, args.grad_scale);
+  } else {
+    gradient_of(cap, row, label, logits, args.dlogits.as<BF16>().data() + first, width, args.grad_scale);
+  }
+}
+
+void range_gradient_row(const SoftmaxGradient& args, std::int64_t token, std::size_t label) {
+  args.soft_cap > 0 ? range_gradient_of_row(args, TanhCap{args.soft_cap}, token, label)
+                    : range_gradient_of_row(args, NoCap(), token, label);
 }
 
 void entropy_row(const CrossEntropy& args, std::int64_t token, std::size_t label) {
@@ -141,6 +189,8 @@ namespace sluice::cpu {
 namespace {
 
 HWY_EXPORT(entropy_row);
+HWY_EXPORT(statistics_row);
+HWY_EXPORT(range_gradient_row);
 HWY_EXPORT(cap_range);
 
 constexpr std::int64_t kItemElements = 1 << 14;
@@ -171,6 +221,49 @@ void cross_entropy(WorkerTeam& team, const CrossEntropy& args) {
       ignore_row(args, token);
     } else {
       HWY_DYNAMIC_DISPATCH(entropy_row)(args, token, static_cast<std::size_t>(label));
+    }
+  });
+}
+
+// Labels of other ranges wrap to numbers beyond any range.
+void softmax_statistics(WorkerTeam& team, const SoftmaxRange& args) {
+  const std::span<const std::int32_t> labels = args.labels.as<std::int32_t>();
+  team.for_each(args.logits.shape()[0], [&](std::int64_t token, std::size_t) {
+    const std::int32_t label = labels[static_cast<std::size_t>(token)];
+    if (label == kIgnoreLabel) return;
+    HWY_DYNAMIC_DISPATCH(statistics_row)(args, token, static_cast<std::size_t>(label - args.first_id));
+  });
+}
+
+void losses_of_statistics(WorkerTeam& team, const TensorView& statistics, const TensorView& labels,
+                          const TensorView& losses) {
+  const std::span<const std::int32_t> of = labels.as<std::int32_t>();
+  const std::span<float> to = losses.as<float>();
+  constexpr std::int64_t kItemTokens = 256;
+  const auto num_tokens = static_cast<std::int64_t>(of.size());
+  team.for_each(static_cast<std::int64_t>(div_ceil(num_tokens, kItemTokens)), [&](std::int64_t item_idx, std::size_t) {
+    const std::int64_t last = std::min(num_tokens, (item_idx + 1) * kItemTokens);
+    for (std::int64_t token = item_idx * kItemTokens; token < last; ++token) {
+      const auto at = static_cast<std::size_t>(token);
+      to[at] = 0;
+      if (of[at] == kIgnoreLabel) continue;
+      Statistics all;
+      std::memcpy(&all, statistics.rows(token, 1).bytes().data(), sizeof all);
+      to[at] =
+          static_cast<float>(std::log(all.sum) + (static_cast<double>(all.largest) - static_cast<double>(all.label)));
+    }
+  });
+}
+
+void softmax_gradient(WorkerTeam& team, const SoftmaxGradient& args) {
+  const std::span<const std::int32_t> labels = args.labels.as<std::int32_t>();
+  team.for_each(args.logits.shape()[0], [&](std::int64_t token, std::size_t) {
+    const std::int32_t label = labels[static_cast<std::size_t>(token)];
+    if (label == kIgnoreLabel) {
+      const std::span<std::byte> grads = args.dlogits.rows(token, 1).bytes();
+      std::fill(grads.begin(), grads.end(), std::byte{0});
+    } else {
+      HWY_DYNAMIC_DISPATCH(range_gradient_row)(args, token, static_cast<std::size_t>(label - args.first_id));
     }
   });
 }

@@ -12,6 +12,7 @@
 #include "hwy/foreach_target.h"                      // IWYU pragma: keep
 //
 #include "hwy/highway.h"
+#include "ops/cpu/loop-inl.h"
 #include "ops/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -33,6 +34,15 @@ void add_range(T* out, const T* a, const T* b, std::size_t count) {
 void add_f32(float* out, const float* a, const float* b, std::size_t count) { add_range(out, a, b, count); }
 void add_bf16(BF16* out, const BF16* a, const BF16* b, std::size_t count) { add_range(out, a, b, count); }
 
+template <typename T>
+void round_range(T* out, const float* in, std::size_t count) {
+  const F32Tag d;
+  over_lanes(0, count, [&](std::size_t at, auto part) SLUICE_LANES { part.store(d, part.load(d, in + at), out + at); });
+}
+
+void round_f32(float* out, const float* in, std::size_t count) { round_range(out, in, count); }
+void round_bf16(BF16* out, const float* in, std::size_t count) { round_range(out, in, count); }
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::cpu
 HWY_AFTER_NAMESPACE();
@@ -43,6 +53,8 @@ namespace {
 
 HWY_EXPORT(add_f32);
 HWY_EXPORT(add_bf16);
+HWY_EXPORT(round_f32);
+HWY_EXPORT(round_bf16);
 
 constexpr std::int64_t kItemElements = 1 << 15;
 
@@ -59,6 +71,19 @@ void add(WorkerTeam& team, const TensorView& out, const TensorView& a, const Ten
     } else {
       HWY_DYNAMIC_DISPATCH(add_bf16)
       (&out.as<BF16>()[first], &a.as<BF16>()[first], &b.as<BF16>()[first], count);
+    }
+  });
+}
+
+void round_to(WorkerTeam& team, const TensorView& out, const TensorView& in) {
+  const std::int64_t total = out.shape().num_elements();
+  team.for_each(div_ceil(total, kItemElements), [&](std::int64_t item_idx, std::size_t) {
+    const auto first = static_cast<std::size_t>(item_idx * kItemElements);
+    const auto count = static_cast<std::size_t>(std::min(kItemElements, total - item_idx * kItemElements));
+    if (out.dtype() == DType::kF32) {
+      HWY_DYNAMIC_DISPATCH(round_f32)(&out.as<float>()[first], &in.as<float>()[first], count);
+    } else {
+      HWY_DYNAMIC_DISPATCH(round_bf16)(&out.as<BF16>()[first], &in.as<float>()[first], count);
     }
   });
 }

@@ -11,6 +11,8 @@ namespace sluice::cpu {
 
 void add(WorkerTeam& team, const TensorView& out, const TensorView& a, const TensorView& b);
 
+void round_to(WorkerTeam& team, const TensorView& out, const TensorView& in);
+
 struct ColumnCopy {
   TensorView to, from;
   std::int64_t to_col = 0;

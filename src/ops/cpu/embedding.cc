@@ -37,9 +37,10 @@ void put_scaled(const From* from, To* to, std::size_t count, float scale, Into i
 template <typename T>
 void forward_typed(const EmbeddingForward& args, std::int64_t token) {
   const std::int64_t dim = args.table.shape()[1];
-  const std::int64_t id = args.ids.as<std::int32_t>()[static_cast<std::size_t>(token)];
-  put_scaled(args.table.as<T>().data() + id * dim, args.out.as<T>().data() + token * dim, static_cast<std::size_t>(dim),
-             args.scale, args.into);
+  const std::int64_t row = args.ids.as<std::int32_t>()[static_cast<std::size_t>(token)] - args.range.first;
+  if (row < 0 || row >= args.table.shape()[0]) return;
+  put_scaled(args.table.as<T>().data() + row * dim, args.out.as<T>().data() + token * dim,
+             static_cast<std::size_t>(dim), args.scale, args.into);
 }
 
 void forward_token(const EmbeddingForward& args, std::int64_t token) {
@@ -53,7 +54,9 @@ void backward_typed(const EmbeddingBackward& args, std::int64_t first_col, std::
   const T* from = args.dout.as<T>().data() + first_col;
   float* to = args.dtable.as<float>().data() + first_col;
   for (std::size_t token = 0; token < ids.size(); ++token) {
-    put_scaled(from + static_cast<std::int64_t>(token) * dim, to + ids[token] * dim, static_cast<std::size_t>(num_cols),
+    const std::int64_t row = ids[token] - args.range.first;
+    if (row < 0 || row >= args.dtable.shape()[0]) continue;
+    put_scaled(from + static_cast<std::int64_t>(token) * dim, to + row * dim, static_cast<std::size_t>(num_cols),
                args.scale, Into::kAdd);
   }
 }
@@ -77,7 +80,8 @@ HWY_EXPORT(backward_columns);
 // Four cache lines of f32: few enough for many threads, enough for each visit of a row to be worth it.
 constexpr std::int64_t kItemCols = 64;
 
-void require_rows(const TensorView& ids, std::int64_t num_rows) {
+void require_rows(const TensorView& ids, const TensorView& table, const RowRange& range) {
+  const std::int64_t num_rows = range.total > 0 ? range.total : table.shape()[0];
   const std::span<const std::int32_t> all = ids.as<std::int32_t>();
   for (std::size_t token = 0; token < all.size(); ++token) {
     if (all[token] < 0 || all[token] >= num_rows) {
@@ -92,7 +96,7 @@ void require_rows(const TensorView& ids, std::int64_t num_rows) {
 }  // namespace
 
 void embedding_forward(WorkerTeam& team, const EmbeddingForward& args) {
-  require_rows(args.ids, args.table.shape()[0]);
+  require_rows(args.ids, args.table, args.range);
   team.for_each(args.out.shape()[0], [&](std::int64_t token, std::size_t) {
     HWY_DYNAMIC_DISPATCH(forward_token)(args, token);
   });
@@ -100,7 +104,7 @@ void embedding_forward(WorkerTeam& team, const EmbeddingForward& args) {
 
 // Tokens may share a row, so threads share columns out, not tokens.
 void embedding_backward(WorkerTeam& team, const EmbeddingBackward& args) {
-  require_rows(args.ids, args.dtable.shape()[0]);
+  require_rows(args.ids, args.dtable, args.range);
   const std::int64_t dim = args.dtable.shape()[1];
   team.for_each(static_cast<std::int64_t>(div_ceil(dim, kItemCols)), [&](std::int64_t item_idx, std::size_t) {
     const std::int64_t first_col = item_idx * kItemCols;
