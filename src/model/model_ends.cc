@@ -161,7 +161,7 @@ void head_loss(const EndPass& pass, const HeadSlices& weights, const HeadSlices&
 HeadState take_head_state(const Architecture& arch, std::int64_t num_tokens, Workspace& workspace) {
   HeadState state;
   state.statistics = workspace.take(DType::kF32, {num_tokens, kSoftmaxStatistics});
-  state.d_normed = workspace.take(DType::kF32, {num_tokens, arch.hidden});
+  if (arch.num_vocab_ranges() > 1) state.d_normed = workspace.take(DType::kF32, {num_tokens, arch.hidden});
   return state;
 }
 

@@ -4,6 +4,7 @@
 // over the tokens in chunks, so that logits over a large vocabulary never exist for all of them.
 //
 //   one range        head_loss()                                   logits once, their gradient at once
+//   losses alone     head_statistics() of each
 //   several ranges   head_statistics() of each, in order; then     the softmax needs all ranges before any gradient,
 //                    head_gradients() of each; then head_end()     so logits are computed twice
 #pragma once
@@ -47,7 +48,7 @@ void head_loss(const EndPass& pass, const HeadSlices& weights, const HeadSlices&
 // What several ranges leave for one another.
 struct HeadState {
   TensorView statistics;  // (tokens, kSoftmaxStatistics) f32
-  TensorView d_normed;    // (tokens, hidden) f32
+  TensorView d_normed;    // (tokens, hidden) f32; several ranges alone have it
 };
 HeadState take_head_state(const Architecture& arch, std::int64_t num_tokens, Workspace& workspace);
 

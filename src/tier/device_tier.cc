@@ -213,7 +213,7 @@ bool DeviceTier::evict_one(Patience patience) {
   if (dirty == nullptr) return false;
   const Departure departure = saver_.save(dirty->key, dirty->buffer.bytes(), dirty->uses);
   departure.device_free.get();  // where it fails, the slice stays here, dirty
-  saving_[dirty->key] = departure.staged;
+  saving_[dirty->key] = departure.stored;
   drop(*dirty);
   return true;
 }
@@ -254,7 +254,7 @@ void DeviceTier::save_dirty() {
   for (auto& [resident, departure] : departures) {
     try {
       departure.device_free.get();
-      departure.staged.get();
+      departure.stored.get();
       resident->dirty = false;
     } catch (...) {
       if (!failure) failure = std::current_exception();

@@ -99,7 +99,7 @@ class DeviceTier {
   mutable std::mutex mutex_;
   std::list<Lease::Resident> residents_;  // least recently used first
   std::map<std::string, std::list<Lease::Resident>::iterator> by_key_;
-  std::map<std::string, std::shared_future<void>> saving_;  // evicted while dirty, on their way to the store
+  std::map<std::string, std::shared_future<SliceRef>> saving_;  // evicted while dirty, on their way to the store
 };
 
 }  // namespace sluice

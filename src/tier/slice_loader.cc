@@ -10,8 +10,10 @@
 namespace sluice {
 
 struct SliceLoader::Load {
+  FindVersion find;
   SliceRef version;
   std::span<std::byte> into;
+  Event after;
   std::promise<Event> arrival;
   bool failed = false;  // the host->device lane's alone
 };
@@ -35,16 +37,28 @@ SliceLoader::SliceLoader(SliceStore& store, StagingRing& ring, Device& device, L
       nvme_to_host_(1, "lane-read") {}
 
 Arrival SliceLoader::load(const SliceRef& version, std::span<std::byte> into) {
-  CHECK(into.size() >= version->size_bytes(), "the device memory holds the slice");
+  return load([version] { return version; }, into);
+}
+
+Arrival SliceLoader::load(FindVersion find, std::span<std::byte> into, Event after) {
   auto load = std::make_shared<Load>();
-  load->version = version;
-  load->into = into.first(version->size_bytes());
+  load->find = std::move(find);
+  load->into = into;
+  load->after = std::move(after);
   Arrival arrival = load->arrival.get_future().share();
   nvme_to_host_.run([this, load] { read(load); });
   return arrival;
 }
 
 void SliceLoader::read(const std::shared_ptr<Load>& load) {
+  try {
+    load->version = load->find();
+  } catch (...) {  // carried to whoever waits for the arrival
+    load->arrival.set_exception(std::current_exception());
+    return;
+  }
+  CHECK(load->into.size() >= load->version->size_bytes(), "the device memory holds the slice");
+  load->into = load->into.first(load->version->size_bytes());
   const std::uint64_t stored_bytes = load->version->stored_bytes();
   for (std::uint64_t offset = 0; offset < stored_bytes; offset += ring_.slot_bytes()) {
     StagingRing::Slot slot = ring_.acquire();
@@ -69,6 +83,7 @@ void SliceLoader::copy(Window& window) {
     store_.verify(*load.version, window.offset, window.bytes);
     const std::span<std::byte> to = load.into.subspan(
         window.offset, std::min<std::uint64_t>(window.bytes.size(), load.into.size() - window.offset));
+    if (window.offset == 0) copies_->wait(load.after);
     const auto begin_ns = std::make_shared<std::int64_t>(0);  // shared by the two marks around the copy
     if (trace_ != nullptr) copies_->run([this, begin_ns] { *begin_ns = trace_->now_ns(); });
     copies_->copy(to, window.bytes.first(to.size()));

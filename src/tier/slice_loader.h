@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <future>
 #include <memory>
 #include <span>
@@ -32,7 +33,10 @@ class SliceLoader {
   // `trace` may be null.
   SliceLoader(SliceStore& store, StagingRing& ring, Device& device, LaneTrace* trace);
 
-  // Fills `into` (at least the slice's size) on the device; it stays valid until the arrival's event has passed.
+  // Fills `into` (at least the slice's size) on the device, once `after` has passed; it stays valid until the arrival's
+  // event has. Which version it is may be found out on the way: `find` runs in the lane, and may wait there.
+  using FindVersion = std::function<SliceRef()>;
+  Arrival load(FindVersion find, std::span<std::byte> into, Event after = {});
   Arrival load(const SliceRef& version, std::span<std::byte> into);
 
  private:

@@ -26,7 +26,8 @@ struct SliceSaver::Save {
   std::span<const std::byte> from;
   std::vector<Event> after;
   std::promise<void> device_free;
-  std::promise<void> staged;
+  std::promise<SliceRef> stored;
+  SaveAs save_as = SaveAs::kStaged;
   std::optional<SliceWriter> writer;
   // The host->nvme lane's alone.
   std::deque<Writing> writing;
@@ -49,12 +50,14 @@ SliceSaver::SliceSaver(SliceStore& store, StagingRing& ring, Device& device, Lan
       host_to_nvme_(1, "lane-write"),
       device_to_host_(1, "lane-d2h") {}
 
-Departure SliceSaver::save(const std::string& key, std::span<const std::byte> from, std::vector<Event> after) {
+Departure SliceSaver::save(const std::string& key, std::span<const std::byte> from, std::vector<Event> after,
+                           SaveAs save_as) {
   auto save = std::make_shared<Save>();
   save->key = key;
   save->from = from;
   save->after = std::move(after);
-  Departure departure{save->device_free.get_future().share(), save->staged.get_future().share()};
+  save->save_as = save_as;
+  Departure departure{save->device_free.get_future().share(), save->stored.get_future().share()};
   save->writer.emplace(store_.begin(key, from.size()));  // a full drive shows here, before anything moves
   device_to_host_.run([this, save] { copy(save); });
   return departure;
@@ -123,17 +126,21 @@ void SliceSaver::write(Window& window) {
 void SliceSaver::abandon(Save& save, const std::exception_ptr& failure) {
   save.writer.reset();
   save.device_free.set_exception(failure);
-  save.staged.set_exception(failure);
+  save.stored.set_exception(failure);
 }
 
 void SliceSaver::finish(Save& save) {
   save.writing.clear();
   try {
     if (save.failure) std::rethrow_exception(save.failure);
-    save.writer->finish();
-    save.staged.set_value();
+    if (save.save_as == SaveAs::kApart) {
+      save.stored.set_value(save.writer->finish_apart());
+    } else {
+      save.writer->finish();
+      save.stored.set_value(store_.find(save.key));
+    }
   } catch (...) {  // likewise
-    save.staged.set_exception(std::current_exception());
+    save.stored.set_exception(std::current_exception());
   }
   save.writer.reset();
 }

@@ -4,7 +4,7 @@
 //   device->host   copy A0   copy A1   copy B0   copy B1
 //   host->nvme               write A0  write A1  write B0  write B1
 //
-// A saved slice is staged in the store; a commit makes it current.
+// A saved slice is staged in the store, where a commit makes it current; or kept apart, for as long as it is needed.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,10 @@ namespace sluice {
 
 struct Departure {
   std::shared_future<void> device_free;  // the device memory may be reused; or what went wrong
-  std::shared_future<void> staged;       // the store has it whole; or what went wrong
+  std::shared_future<SliceRef> stored;   // the store has it whole; or what went wrong
 };
+
+enum class SaveAs : std::uint8_t { kStaged, kApart };
 
 class SliceSaver {
  public:
@@ -35,7 +37,8 @@ class SliceSaver {
 
   // Saves device memory as the next version of `key`, once all of `after` have passed; what failed before them fails
   // the save, so that nothing half-computed is ever stored.
-  Departure save(const std::string& key, std::span<const std::byte> from, std::vector<Event> after);
+  Departure save(const std::string& key, std::span<const std::byte> from, std::vector<Event> after,
+                 SaveAs save_as = SaveAs::kStaged);
 
  private:
   struct Save;

@@ -81,6 +81,8 @@ class SliceWriter {
   Ticket write(std::uint64_t offset, std::span<const std::byte> bytes);
   // All of it is written and every ticket has settled well: the next commit makes it current.
   void finish();
+  // The same, but no commit will know of it: it lasts as long as the reference does.
+  SliceRef finish_apart();
 
   std::uint64_t stored_bytes() const;
 
@@ -88,6 +90,8 @@ class SliceWriter {
   friend class SliceStore;
   struct Draft;
   SliceWriter(SliceStore& store, std::unique_ptr<Draft> draft);
+
+  SliceRef close();
 
   SliceStore* store_;
   std::unique_ptr<Draft> draft_;

@@ -60,16 +60,21 @@ Ticket SliceWriter::write(std::uint64_t offset, std::span<const std::byte> bytes
   return ticket;
 }
 
-void SliceWriter::finish() {
+void SliceWriter::finish() { store_->stage(close()); }
+
+SliceRef SliceWriter::finish_apart() { return close(); }
+
+SliceRef SliceWriter::close() {
   for (const auto& ticket : draft_->tickets) {
     CHECK(ticket->settled(), "a slice is finished after its writes have settled");
     if (const std::exception_ptr failure = ticket->failure()) std::rethrow_exception(failure);
   }
   CHECK(std::all_of(draft_->chunk_written.begin(), draft_->chunk_written.end(), [](bool written) { return written; }),
         "a finished slice is written whole");
-  store_->stage(std::make_shared<const SliceVersion>(std::move(draft_->record), std::move(draft_->grant)));
+  auto version = std::make_shared<const SliceVersion>(std::move(draft_->record), std::move(draft_->grant));
   draft_.reset();
   store_->close_writer();
+  return version;
 }
 
 SliceWriter SliceStore::begin(const std::string& key, std::uint64_t size_bytes) {

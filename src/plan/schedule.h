@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training step does with memory: the decisions that a plan makes and the trainer carries out. None of them
+// changes a number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tensor/dtype.h"
+#include "tier/run_keeper.h"
+
+namespace sluice {
+
+// Where a slice's state lives between uses.
+struct SliceHomes {
+  Home weights = Home::kHost;
+  Home optimizer = Home::kHost;  // moments, and the bits that trail bf16 weights
+  Home gradients = Home::kHost;  // f32, of the step under way
+};
+
+struct Schedule {
+  DType dtype = DType::kBF16;       // of weights and activations
+  std::int64_t wave = 1;            // micro-batches that pass a group before the next group is touched
+  std::int64_t group = 1;           // blocks
+  std::int64_t batch_tokens = 0;    // of a micro-batch, at most
+  std::size_t weight_places = 2;    // device memory for slices on their way; at least a group
+  std::size_t gradient_places = 2;  // the same for gradients
+  Home boundaries = Home::kDevice;  // blocks' inputs, between forward and backward
+  std::size_t boundary_places = 2;  // device memory for boundaries on their way, where they live elsewhere
+  std::vector<SliceHomes> homes;    // one a slice
+};
+
+}  // namespace sluice

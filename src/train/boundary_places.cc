@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/boundary_places.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/units.h"
+#include "train/state_keys.h"
+
+namespace sluice {
+namespace {
+
+std::uint64_t num_places(const Architecture& arch, const Schedule& schedule) {
+  const auto wave = static_cast<std::uint64_t>(schedule.wave);
+  if (schedule.boundaries == Home::kDevice) return wave * (arch.layers.size() + 1);
+  return wave + schedule.boundary_places;
+}
+
+}  // namespace
+
+std::uint64_t BoundaryPlaces::boundary_bytes(const Architecture& arch, const Schedule& schedule) {
+  return static_cast<std::uint64_t>(schedule.batch_tokens * arch.hidden) * size_bytes(schedule.dtype);
+}
+
+std::uint64_t BoundaryPlaces::device_bytes(const Architecture& arch, const Schedule& schedule) {
+  return num_places(arch, schedule) * round_up(boundary_bytes(arch, schedule), Device::kAlignment);
+}
+
+std::uint64_t BoundaryPlaces::home_bytes(const Architecture& arch, const Schedule& schedule) {
+  if (schedule.boundaries == Home::kDevice) return 0;
+  return static_cast<std::uint64_t>(schedule.wave) * arch.layers.size() *
+         round_up(boundary_bytes(arch, schedule), kBlockBytes);
+}
+
+BoundaryPlaces::BoundaryPlaces(Device& device, Stream& stream, const Architecture& arch, RunKeeper& keeper,
+                               const Schedule& schedule)
+    : stream_(stream), arch_(arch), keeper_(keeper), dtype_(schedule.dtype), home_(schedule.boundaries) {
+  CHECK(home_ == Home::kDevice || schedule.boundary_places >= 1, "a place to compute the next boundary in");
+  places_.resize(num_places(arch, schedule));
+  for (Place& place : places_) place.memory = device.allocate(boundary_bytes(arch, schedule), "blocks' inputs");
+  if (home_ == Home::kDevice) return;
+  for (std::int64_t batch_idx = 0; batch_idx < schedule.wave; ++batch_idx) {
+    for (std::int64_t layer_idx = 0; layer_idx < arch.num_layers(); ++layer_idx) {
+      keeper.add(boundary_key(batch_idx, layer_idx), boundary_bytes(arch, schedule), home_, Lifetime::kScratch);
+    }
+  }
+}
+
+BoundaryPlaces::Place* BoundaryPlaces::free_place() {
+  Place* leaving = nullptr;
+  for (Place& place : places_) {
+    if (place.id) continue;
+    if (!place.departure) return &place;
+    if (leaving == nullptr) leaving = &place;
+  }
+  if (leaving == nullptr) return nullptr;
+  leaving->departure->device_free.get();
+  leaving->departure.reset();
+  return leaving;
+}
+
+BoundaryPlaces::Place& BoundaryPlaces::place_of(Id id) {
+  const auto found = where_.find(id);
+  CHECK(found != where_.end(), "a boundary that is on the device");
+  return places_[found->second];
+}
+
+TensorView BoundaryPlaces::view(const Place& place, std::int64_t num_tokens) const {
+  return {place.memory.bytes(), dtype_, {num_tokens, arch_.hidden}};
+}
+
+TensorView BoundaryPlaces::make(Id id, std::int64_t num_tokens) {
+  Place* const place = free_place();
+  CHECK(place != nullptr, "places for a wave and one more");
+  place->id = id;
+  place->arrival.reset();
+  where_[id] = static_cast<std::size_t>(place - places_.data());
+  return view(*place, num_tokens);
+}
+
+void BoundaryPlaces::leave(Id id) {
+  if (home_ == Home::kDevice) return;
+  Place& place = place_of(id);
+  place.last_use = stream_.record();
+  place.departure = keeper_.send(boundary_key(id.batch_idx, id.layer_idx), place.memory.bytes(), place.last_use);
+  place.id.reset();
+  where_.erase(id);
+}
+
+void BoundaryPlaces::follow(std::deque<Id> order) {
+  order_ = std::move(order);
+  look_ahead();
+}
+
+void BoundaryPlaces::look_ahead() {
+  if (home_ == Home::kDevice) return;
+  for (const Id& id : order_) {
+    if (where_.count(id) > 0) continue;
+    Place* const place = free_place();
+    if (place == nullptr) return;
+    place->id = id;
+    place->arrival = keeper_.bring(boundary_key(id.batch_idx, id.layer_idx), place->memory.bytes(), place->last_use);
+    where_[id] = static_cast<std::size_t>(place - places_.data());
+  }
+}
+
+TensorView BoundaryPlaces::take(Id id, std::int64_t num_tokens) {
+  CHECK(!order_.empty() && order_.front() == id, "boundaries are taken in the order that was told");
+  order_.pop_front();
+  Place& place = place_of(id);
+  if (place.arrival) stream_.wait(place.arrival->get());
+  place.arrival.reset();
+  return view(place, num_tokens);
+}
+
+void BoundaryPlaces::drop(Id id) {
+  Place& place = place_of(id);
+  place.last_use = stream_.record();
+  place.id.reset();
+  where_.erase(id);
+  look_ahead();
+}
+
+}  // namespace sluice

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/optimizer_lane.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "base/units.h"
+#include "model/slice_layout.h"
+#include "train/state_keys.h"
+
+namespace sluice {
+namespace {
+
+std::uint64_t chunk_bytes_of(const SliceStore* store) { return store != nullptr ? store->chunk_bytes() : kBlockBytes; }
+
+bool any_on_drives(const Schedule& schedule) {
+  return std::any_of(schedule.homes.begin(), schedule.homes.end(), [](const SliceHomes& homes) {
+    return homes.weights == Home::kNvme || homes.optimizer == Home::kNvme || homes.gradients == Home::kNvme;
+  });
+}
+
+// Decay is for matrices: norms and biases are left alone, as transformers' Trainer does.
+bool decays(const Parameter& parameter) { return parameter.shape.rank() > 1; }
+
+std::uint64_t window_bytes(const Schedule& schedule, std::uint64_t chunk_bytes) {
+  const OptimizerLayout layout = OptimizerLayout::largest(schedule.dtype, chunk_bytes);
+  return layout.window_elements() * (size_bytes(schedule.dtype) + sizeof(float)) + layout.stride_bytes();
+}
+
+}  // namespace
+
+// Windows go through three stages in order; each holds its memory until its writes are through.
+class OptimizerLane::Pass {
+ public:
+  Pass(OptimizerLane& lane, const AdamWSettings& settings, std::vector<std::promise<void>>& promises)
+      : lane_(lane), options_(lane.options_), arch_(*options_.arch), settings_(settings), promises_(promises) {
+    for (const Buffer& buffer : lane.windows_) free_.push_back(buffer.bytes());
+  }
+
+  void run() {
+    for (std::size_t slice_idx = 0; slice_idx < num_slices(arch_); ++slice_idx) begin_slice(slice_idx);
+    while (!reading_.empty()) compute_oldest();
+    while (!writing_.empty()) finish_oldest();
+  }
+
+ private:
+  struct Slice {
+    std::size_t slice_idx = 0;
+    SliceLayout layout;
+    std::optional<OptimizerLayout> state;
+    Home weights = Home::kHost;
+    Home optimizer = Home::kHost;
+    Home gradients = Home::kHost;
+    SliceRef old_weights, old_optimizer, old_gradients;
+    std::optional<SliceWriter> new_weights, new_optimizer;
+  };
+
+  struct Part {
+    std::span<std::byte> bytes;  // in a window's memory, as stored; or where the run lives
+    Ticket ticket;
+    SliceRef version;  // read from; null: nothing was
+    std::uint64_t offset = 0;
+  };
+
+  struct Window {
+    std::shared_ptr<Slice> slice;  // shared by its windows
+    std::uint64_t first = 0;       // element
+    std::uint64_t count = 0;
+    std::span<std::byte> memory;  // given back when its writes are through; empty: all runs live in memory
+    Part weights, optimizer, gradients;
+    bool is_last = false;
+  };
+
+  void begin_slice(std::size_t slice_idx) {
+    const SliceHomes& homes = options_.schedule->homes[slice_idx];
+    auto slice = std::make_shared<Slice>();
+    slice->slice_idx = slice_idx;
+    slice->layout = slice_layout(arch_, slice_idx);
+    slice->state = lane_.layout_of(slice_idx);
+    slice->weights = homes.weights;
+    slice->optimizer = homes.optimizer;
+    slice->gradients = homes.gradients;
+    RunKeeper& keeper = *options_.keeper;
+    if (homes.weights == Home::kNvme) {
+      slice->old_weights = keeper.version(weights_key(arch_, slice_idx));
+      slice->new_weights.emplace(keeper.begin(weights_key(arch_, slice_idx)));
+    }
+    if (homes.optimizer == Home::kNvme) {
+      slice->old_optimizer = keeper.version(optimizer_key(arch_, slice_idx));  // null before the first update
+      slice->new_optimizer.emplace(keeper.begin(optimizer_key(arch_, slice_idx)));
+    }
+    if (homes.gradients == Home::kNvme) slice->old_gradients = keeper.version(gradients_key(arch_, slice_idx));
+
+    const std::uint64_t num_elements = slice->layout.num_elements();
+    const std::uint64_t step = slice->state->window_elements();
+    for (std::uint64_t first = 0; first < num_elements; first += step) {
+      Window window{.slice = slice, .first = first, .count = std::min(step, num_elements - first)};
+      window.is_last = first + window.count == num_elements;
+      start_reads(window);
+      reading_.push_back(std::move(window));
+    }
+  }
+
+  std::span<std::byte> take_memory() {
+    while (free_.empty()) {
+      if (!writing_.empty()) {
+        finish_oldest();
+      } else {
+        compute_oldest();
+      }
+    }
+    const std::span<std::byte> memory = free_.back();
+    free_.pop_back();
+    return memory;
+  }
+
+  void start_reads(Window& window) {
+    const Slice& slice = *window.slice;
+    const bool on_drives =
+        slice.weights == Home::kNvme || slice.optimizer == Home::kNvme || slice.gradients == Home::kNvme;
+    if (on_drives) window.memory = take_memory();
+    const std::uint64_t weight_bytes = size_bytes(options_.schedule->dtype);
+    const std::uint64_t step = slice.state->window_elements();
+    std::span<std::byte> rest = window.memory;
+    const auto part = [&](const std::string& key, Home home, const SliceRef& version, std::uint64_t offset,
+                          std::uint64_t room, std::uint64_t used) {
+      Part made{.version = version, .offset = offset};
+      if (home != Home::kNvme) {
+        made.bytes = options_.keeper->bytes(key).subspan(offset, used);
+        return made;
+      }
+      const std::uint64_t total = round_up(options_.keeper->size_bytes(key), kBlockBytes);
+      made.bytes = rest.first(std::min(room, total - offset));
+      rest = rest.subspan(room);
+      if (version) {
+        made.ticket = options_.store->read(*version, offset, made.bytes);
+      } else {
+        std::memset(made.bytes.data(), 0, made.bytes.size());
+      }
+      return made;
+    };
+    const std::size_t slice_idx = slice.slice_idx;
+    const std::uint64_t stride = slice.state->stride_bytes();
+    window.weights = part(weights_key(arch_, slice_idx), slice.weights, slice.old_weights, window.first * weight_bytes,
+                          step * weight_bytes, window.count * weight_bytes);
+    window.optimizer = part(optimizer_key(arch_, slice_idx), slice.optimizer, slice.old_optimizer,
+                            window.first / step * stride, stride, stride);
+    window.gradients = part(gradients_key(arch_, slice_idx), slice.gradients, slice.old_gradients,
+                            window.first * sizeof(float), step * sizeof(float), window.count * sizeof(float));
+  }
+
+  void arrive(Part& part) const {
+    if (!part.version) return;
+    part.ticket.wait();
+    options_.store->verify(*part.version, part.offset, part.bytes);
+  }
+
+  void compute_oldest() {
+    Window window = std::move(reading_.front());
+    reading_.pop_front();
+    for (Part* part : {&window.weights, &window.optimizer, &window.gradients}) arrive(*part);
+    const std::int64_t begin_ns = options_.trace != nullptr ? options_.trace->now_ns() : 0;
+    for (const Parameter& parameter : window.slice->layout.parameters()) update(window, parameter);
+    lane_.stream_->synchronize();
+    if (options_.trace != nullptr) {
+      options_.trace->add(
+          {Lane::kCpuOptimizer, slice_name(arch_, window.slice->slice_idx), window.first, window.count, begin_ns, 0});
+    }
+    if (window.slice->new_weights) {
+      window.weights.ticket = window.slice->new_weights->write(window.weights.offset, window.weights.bytes);
+    }
+    if (window.slice->new_optimizer) {
+      window.optimizer.ticket = window.slice->new_optimizer->write(window.optimizer.offset, window.optimizer.bytes);
+    }
+    writing_.push_back(std::move(window));
+    if (writing_.back().memory.empty()) {
+      while (!writing_.empty()) finish_oldest();
+    }
+  }
+
+  // What of the parameter lies in the window.
+  void update(const Window& window, const Parameter& parameter) const {
+    const std::uint64_t begin = std::max(parameter.offset, window.first);
+    const std::uint64_t end = std::min(parameter.offset + static_cast<std::uint64_t>(parameter.shape.num_elements()),
+                                       window.first + window.count);
+    if (begin >= end) return;
+    const std::uint64_t at = begin - window.first;
+    const std::uint64_t count = end - begin;
+    const Shape shape{static_cast<std::int64_t>(count)};
+    const DType dtype = options_.schedule->dtype;
+    const OptimizerLayout::Views state = window.slice->state->view(window.optimizer.bytes, at, count);
+    AdamW args{.settings = settings_,
+               .weight = TensorView(window.weights.bytes.subspan(at * size_bytes(dtype), count * size_bytes(dtype)),
+                                    dtype, shape),
+               .trailing = state.trailing,
+               .grad = TensorView(window.gradients.bytes.subspan(at * sizeof(float), count * sizeof(float)),
+                                  DType::kF32, shape),
+               .m = state.m,
+               .v = state.v};
+    if (!decays(parameter)) args.settings.weight_decay = 0;
+    adamw(*lane_.stream_, args);
+  }
+
+  void finish_oldest() {
+    Window window = std::move(writing_.front());
+    writing_.pop_front();
+    Slice& slice = *window.slice;
+    if (slice.new_weights) window.weights.ticket.wait();
+    if (slice.new_optimizer) window.optimizer.ticket.wait();
+    if (!window.memory.empty()) free_.push_back(window.memory);
+    if (!window.is_last) return;
+    if (slice.new_weights) options_.keeper->replace(weights_key(arch_, slice.slice_idx), std::move(*slice.new_weights));
+    if (slice.new_optimizer) {
+      options_.keeper->replace(optimizer_key(arch_, slice.slice_idx), std::move(*slice.new_optimizer));
+    }
+    promises_[slice.slice_idx].set_value();
+    ++num_done_;
+  }
+
+ public:
+  std::size_t num_done() const { return num_done_; }
+
+ private:
+  OptimizerLane& lane_;
+  const Options& options_;
+  const Architecture& arch_;
+  AdamWSettings settings_;
+  std::vector<std::promise<void>>& promises_;
+  std::vector<std::span<std::byte>> free_;
+  std::deque<Window> reading_;
+  std::deque<Window> writing_;
+  std::size_t num_done_ = 0;  // slices, which are done in order
+};
+
+OptimizerLane::OptimizerLane(const Options& options)
+    : options_(options),
+      cpu_(Device::kAlignment, options.num_threads),
+      stream_(cpu_.make_stream("cpu-optimizer")),
+      lane_(1, "lane-optimizer") {
+  const Architecture& arch = *options.arch;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    options.keeper->add(optimizer_key(arch, slice_idx), layout_of(slice_idx).run_bytes(),
+                        options.schedule->homes[slice_idx].optimizer, Lifetime::kDurable);
+  }
+  if (!any_on_drives(*options.schedule)) return;
+  CHECK(options.num_windows > 0, "windows to work in");
+  const std::uint64_t bytes = window_bytes(*options.schedule, chunk_bytes_of(options.store));
+  reservation_ = options.host->reserve(bytes * options.num_windows, "the optimizer's windows");
+  for (std::size_t idx = 0; idx < options.num_windows; ++idx) windows_.push_back(cpu_.allocate_pinned(bytes));
+}
+
+OptimizerLane::~OptimizerLane() = default;
+
+OptimizerLayout OptimizerLane::layout_of(std::size_t slice_idx) const {
+  return {options_.schedule->dtype, chunk_bytes_of(options_.store),
+          slice_layout(*options_.arch, slice_idx).num_elements()};
+}
+
+std::uint64_t OptimizerLane::host_bytes(const Schedule& schedule, std::uint64_t chunk_bytes, std::size_t num_windows) {
+  if (!any_on_drives(schedule)) return 0;
+  return window_bytes(schedule, chunk_bytes) * num_windows;
+}
+
+std::vector<std::shared_future<void>> OptimizerLane::update(const AdamWSettings& settings,
+                                                            std::function<void()> when_done) {
+  // Shared by the lane's task and, through their futures, by whoever waits.
+  auto promises = std::make_shared<std::vector<std::promise<void>>>(num_slices(*options_.arch));
+  std::vector<std::shared_future<void>> ready;
+  for (std::promise<void>& promise : *promises) ready.push_back(promise.get_future().share());
+  auto done = std::make_shared<std::promise<void>>();
+  done_ = done->get_future().share();
+  lane_.run([this, settings, promises, done, when_done = std::move(when_done)] {
+    std::size_t num_done = 0;
+    try {
+      {
+        Pass pass(*this, settings, *promises);
+        try {
+          pass.run();
+        } catch (...) {
+          num_done = pass.num_done();
+          throw;
+        }
+        num_done = pass.num_done();
+      }
+      if (when_done) when_done();
+      done->set_value();
+    } catch (...) {  // carried to whoever waits for weights, or for the whole
+      for (std::size_t idx = num_done; idx < promises->size(); ++idx) {
+        (*promises)[idx].set_exception(std::current_exception());
+      }
+      done->set_exception(std::current_exception());
+    }
+  });
+  return ready;
+}
+
+void OptimizerLane::wait() {
+  if (done_.valid()) done_.get();
+}
+
+}  // namespace sluice

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placement never changes numbers: one run under every kind of schedule, held to the same bits.
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/page_memory.h"
+#include "base/units.h"
+#include "model/handmade_model.h"
+#include "tier/slice_store.h"
+#include "train/optimizer_lane.h"
+#include "train/step_runner.h"
+#include "train/training_state.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint64_t kArenaBytes = 256 * kMiB;
+constexpr std::uint64_t kHostBytes = 512 * kMiB;
+constexpr std::int64_t kBatchTokens = 48;
+constexpr std::size_t kMicroBatches = 4;
+
+nlohmann::json deep_config() {
+  return {{"model_type", "llama"},   {"hidden_size", 32},           {"intermediate_size", 72},
+          {"num_hidden_layers", 12}, {"num_attention_heads", 4},    {"num_key_value_heads", 2},
+          {"vocab_size", 131},       {"tie_word_embeddings", true}, {"max_position_embeddings", 512}};
+}
+
+struct Way {
+  std::string name;
+  Schedule schedule;
+  SliceHomes homes;
+  std::size_t num_threads = 2;
+};
+
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<double> norms;
+  std::vector<std::byte> weights;
+};
+
+class Data {
+ public:
+  explicit Data(const Architecture& arch) : arch_(arch) {}
+
+  // Documents of different lengths; the first half of each is a prompt.
+  std::vector<MicroBatch> step(std::int64_t step_idx) {
+    ids_.clear();
+    labels_.clear();
+    std::vector<MicroBatch> batches(kMicroBatches);
+    for (std::size_t idx = 0; idx < kMicroBatches; ++idx) {
+      for (const std::size_t length : {std::size_t{17} + idx, std::size_t{1}, std::size_t{20}}) {
+        const auto seed = static_cast<std::uint64_t>(step_idx) * 1000 + idx * 10 + length;
+        ids_.push_back(random_ids(arch_, length, seed));
+        std::vector<std::int32_t> labels(ids_.back().begin() + 1, ids_.back().end());
+        labels.push_back(-100);
+        std::fill(labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(length / 2), -100);
+        labels_.push_back(std::move(labels));
+      }
+    }
+    for (std::size_t idx = 0; idx < ids_.size(); ++idx) {
+      batches[idx / 3].push_back({.ids = ids_[idx], .labels = labels_[idx]});
+    }
+    return batches;
+  }
+
+ private:
+  const Architecture& arch_;
+  std::vector<std::vector<std::int32_t>> ids_, labels_;
+};
+
+class SameBits : public testing::Test {
+ protected:
+  Outcome run(const OpenedModel& opened, Architecture arch, Way way, std::int64_t num_steps) {
+    way.schedule.batch_tokens = kBatchTokens;
+    way.schedule.homes.assign(num_slices(arch), way.homes);
+    const ScratchDirectory directory;
+    PosixFileSystem files;
+    ThreadsEngine engine(4);
+    const StoreHome home{.files = files, .engine = engine, .directories = {directory.path()}, .growth_bytes = kMiB};
+    const auto store = SliceStore::create(home, {.chunk_bytes = 64 * kKiB});
+    CpuDevice device(kArenaBytes, way.num_threads);
+    Budget host("host memory", kHostBytes);
+    StagingRing ring(device, engine, host, {.slot_bytes = 128 * kKiB, .num_slots = 4});
+    RunKeeper keeper({.device = &device, .host = &host, .store = store.get(), .ring = &ring});
+    const WeightKeeping state{.keeper = &keeper, .store = store.get(), .arch = &arch, .schedule = &way.schedule};
+    add_weights(state);
+    fill_weights(state, opened.slices(), nullptr);
+    const std::uint64_t before_bytes = device.free_bytes();
+    StepRunner runner(device, arch, keeper, way.schedule, nullptr);
+    OptimizerLane optimizer({.arch = &arch,
+                             .keeper = &keeper,
+                             .store = store.get(),
+                             .host = &host,
+                             .schedule = &way.schedule,
+                             .num_threads = way.num_threads,
+                             .num_windows = 3});
+    EXPECT_LE(before_bytes - device.free_bytes(),
+              StepRunner::device_bytes(arch, way.schedule) + optimizer_bytes_on_device(arch, way));
+    Outcome outcome;
+    Data data(arch);
+    std::vector<std::shared_future<void>> ready(num_slices(arch));
+    for (std::int64_t step = 1; step <= num_steps; ++step) {
+      const StepResult result = runner.run(data.step(step), ready);
+      outcome.losses.push_back(result.loss);
+      outcome.norms.push_back(std::sqrt(result.squared_norm));
+      const double scale = std::min(1.0, 0.5 / (outcome.norms.back() + 1e-6));
+      ready = optimizer.update({.learning_rate = 3e-3,
+                                .beta2 = 0.95,
+                                .weight_decay = 0.1,
+                                .step = step,
+                                .grad_scale = static_cast<float>(scale)},
+                               nullptr);
+    }
+    optimizer.wait();
+    const PageMemory memory(kMiB);  // drives want alignment
+    for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+      const std::uint64_t bytes = slice_layout(arch, slice_idx).size_bytes(way.schedule.dtype);
+      const std::span<std::byte> slice = memory.bytes().first(round_up(bytes, kBlockBytes));
+      read_weights(state, slice_idx, slice);
+      outcome.weights.insert(outcome.weights.end(), slice.begin(), slice.begin() + static_cast<std::ptrdiff_t>(bytes));
+    }
+    return outcome;
+  }
+
+  static std::uint64_t optimizer_bytes_on_device(const Architecture& arch, const Way& way) {
+    if (way.homes.optimizer != Home::kDevice) return 0;
+    std::uint64_t total = 0;
+    for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+      total += OptimizerLayout(way.schedule.dtype, 64 * kKiB, slice_layout(arch, slice_idx).num_elements()).run_bytes();
+    }
+    return total;
+  }
+};
+
+constexpr SliceHomes kOnDevice{Home::kDevice, Home::kDevice, Home::kDevice};
+constexpr SliceHomes kOnHost{Home::kHost, Home::kHost, Home::kHost};
+constexpr SliceHomes kOnDrives{Home::kNvme, Home::kNvme, Home::kNvme};
+
+std::vector<Way> ways() {
+  return {
+      {.name = "device", .schedule = {.wave = 4}, .homes = kOnDevice, .num_threads = 1},
+      {.name = "device, 2 threads", .schedule = {.wave = 1}, .homes = kOnDevice},
+      {.name = "host", .schedule = {.wave = 4}, .homes = kOnHost},
+      {.name = "host, wave 1", .schedule = {.wave = 1}, .homes = kOnHost, .num_threads = 1},
+      {.name = "host, wave 2, group 3",
+       .schedule = {.wave = 2, .group = 3, .weight_places = 4, .gradient_places = 4, .boundaries = Home::kHost},
+       .homes = kOnHost},
+      {.name = "drives", .schedule = {.wave = 4, .boundaries = Home::kHost}, .homes = kOnDrives},
+      {.name = "drives, wave 3, boundaries too",
+       .schedule = {.wave = 3, .boundaries = Home::kNvme, .boundary_places = 3},
+       .homes = kOnDrives},
+      {.name = "drives, wave 1, group 3",
+       .schedule = {.wave = 1, .group = 3, .weight_places = 3, .gradient_places = 3, .boundaries = Home::kNvme},
+       .homes = kOnDrives,
+       .num_threads = 1},
+      {.name = "mixed",
+       .schedule = {.wave = 2, .group = 5, .weight_places = 20, .gradient_places = 6},
+       .homes = {Home::kHost, Home::kNvme, Home::kHost}},
+  };
+}
+
+void expect_same(const Outcome& found, const Outcome& expected, const std::string& name) {
+  EXPECT_EQ(found.losses, expected.losses) << name;
+  EXPECT_EQ(found.norms, expected.norms) << name;
+  EXPECT_TRUE(found.weights == expected.weights) << name;
+}
+
+TEST_F(SameBits, WhereverStateLivesAndHoweverTheStepIsCut) {
+  const ScratchDirectory folder;
+  make_random_model(folder.path(), deep_config(), {.spread = 0.1});
+  const OpenedModel opened(folder.path());
+  std::optional<Outcome> expected;
+  for (const Way& way : ways()) {
+    const Outcome found = run(opened, opened.arch(), way, 40);
+    if (!expected) {
+      expected = found;
+      EXPECT_LT(found.losses.back(), found.losses.front());
+      EXPECT_GT(*std::max_element(found.norms.begin(), found.norms.end()), 0.5) << "clipping is at work";
+      continue;
+    }
+    expect_same(found, *expected, way.name);
+  }
+}
+
+TEST_F(SameBits, WithAVocabularyInRangesAndAHeadOfItsOwn) {
+  nlohmann::json config = deep_config();
+  config["num_hidden_layers"] = 4;
+  for (const bool tied : {false, true}) {
+    config["tie_word_embeddings"] = tied;
+    const ScratchDirectory tied_folder;
+    make_random_model(tied_folder.path(), config, {.spread = 0.1});
+    const OpenedModel opened(tied_folder.path());
+    Architecture arch = opened.arch();
+    const_cast<Architecture&>(opened.arch()).vocab_range_rows = 32;  // NOLINT: the checkpoint is read by its own
+    arch.vocab_range_rows = 32;
+    std::optional<Outcome> expected;
+    for (Way way : ways()) {
+      way.schedule.dtype = DType::kF32;
+      const Outcome found = run(opened, arch, way, 5);
+      if (!expected) expected = found;
+      expect_same(found, *expected, way.name);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice

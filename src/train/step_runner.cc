@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/step_runner.h"
+
+#include <algorithm>
+#include <deque>
+#include <exception>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "model/slice_layout.h"
+#include "ops/cross_entropy.h"
+#include "ops/elementwise.h"
+#include "train/state_keys.h"
+
+namespace sluice {
+namespace {
+
+std::uint64_t workspace_bytes(const Architecture& arch, const Schedule& schedule) {
+  const std::int64_t tokens = schedule.batch_tokens;
+  return std::max({block_forward_workspace_bytes(arch, tokens, schedule.dtype),
+                   block_backward_workspace_bytes(arch, tokens, schedule.dtype),
+                   head_workspace_bytes(arch, tokens, schedule.dtype)});
+}
+
+std::uint64_t head_state_bytes(const Architecture& arch, const Schedule& schedule) {
+  Workspace counting;
+  take_head_state(arch, schedule.batch_tokens, counting);
+  return counting.used_bytes();
+}
+
+std::uint64_t loss_bytes(const Schedule& schedule) {
+  return static_cast<std::uint64_t>(schedule.batch_tokens) * sizeof(float);
+}
+
+std::int64_t count_labels(std::span<const MicroBatch> micro_batches) {
+  std::int64_t count = 0;
+  for (const MicroBatch& batch : micro_batches) {
+    for (const DocumentTokens& document : batch) {
+      count += static_cast<std::int64_t>(document.labels.size()) -
+               std::count(document.labels.begin(), document.labels.end(), kIgnoreLabel);
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+struct StepRunner::Member {
+  std::unique_ptr<Batch> batch;
+  std::int64_t batch_idx = 0;
+
+  std::int64_t num_tokens() const { return batch->num_tokens(); }
+};
+
+StepRunner::StepRunner(Device& device, const Architecture& arch, RunKeeper& keeper, const Schedule& schedule,
+                       LaneTrace* trace)
+    : device_(device),
+      arch_(arch),
+      keeper_(keeper),
+      schedule_(schedule),
+      trace_(trace),
+      stream_(device.make_stream("compute")),
+      batch_stream_(device.make_stream("batches")),
+      weights_(device, arch, keeper, schedule),
+      gradients_(device, *stream_, arch, keeper, schedule),
+      boundaries_(device, *stream_, arch, keeper, schedule),
+      workspace_(device.allocate(workspace_bytes(arch, schedule), "a block's activations")) {
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    const std::uint64_t bytes = GradientPlaces::size_bytes(arch, slice_idx);
+    const Home home = schedule.homes[slice_idx].gradients;
+    keeper.add(gradients_key(arch, slice_idx), bytes, home, Lifetime::kScratch);
+    if (arch.tied_head && slice_id(arch, slice_idx).kind == SliceKind::kEmbedding) {
+      keeper.add(lookup_gradients_key(arch, slice_idx), bytes, home, Lifetime::kScratch);
+    }
+  }
+  const std::uint64_t head_bytes = head_state_bytes(arch, schedule);
+  for (std::int64_t idx = 0; idx < schedule.wave; ++idx) {
+    head_memory_.push_back(device.allocate(head_bytes, "the head's statistics"));
+    losses_.push_back(device.allocate(loss_bytes(schedule), "losses"));
+  }
+}
+
+StepRunner::~StepRunner() {
+  // A failure of the stream has been thrown by another wait.
+  try {
+    stream_->synchronize();
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+  }
+}
+
+std::uint64_t StepRunner::device_bytes(const Architecture& arch, const Schedule& schedule) {
+  const auto padded = [](std::uint64_t bytes) { return round_up(bytes, Device::kAlignment); };
+  const std::uint64_t member = padded(head_state_bytes(arch, schedule)) + padded(loss_bytes(schedule)) +
+                               padded(Batch::size_bytes(arch, schedule.batch_tokens));
+  std::uint64_t resident = 0;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    if (schedule.homes[slice_idx].gradients != Home::kDevice) continue;
+    const bool twice = arch.tied_head && slice_id(arch, slice_idx).kind == SliceKind::kEmbedding;
+    resident += (twice ? 2 : 1) * padded(GradientPlaces::size_bytes(arch, slice_idx));
+  }
+  return WeightPlaces::device_bytes(arch, schedule) + GradientPlaces::device_bytes(arch, schedule) +
+         BoundaryPlaces::device_bytes(arch, schedule) + padded(workspace_bytes(arch, schedule)) + resident +
+         static_cast<std::uint64_t>(schedule.wave) * member;
+}
+
+StepResult StepRunner::run(std::span<const MicroBatch> micro_batches,
+                           const std::vector<std::shared_future<void>>& ready) {
+  StepResult result = go(micro_batches, ready, Aim::kLearn);
+  gradients_.wait();
+  for (const float square : gradients_.squares()) result.squared_norm += static_cast<double>(square);
+  return result;
+}
+
+StepResult StepRunner::evaluate(std::span<const MicroBatch> micro_batches,
+                                const std::vector<std::shared_future<void>>& ready) {
+  return go(micro_batches, ready, Aim::kLossOnly);
+}
+
+StepResult StepRunner::go(std::span<const MicroBatch> micro_batches, const std::vector<std::shared_future<void>>& ready,
+                          Aim aim) {
+  aim_ = aim;
+  const std::int64_t num_labels = count_labels(micro_batches);
+  if (num_labels == 0) throw InvalidInput("a step has no token to learn from: every label is ignored");
+  loss_scale_ = 1.0F / static_cast<float>(num_labels);
+  loss_sum_ = 0;
+  weights_.follow(weight_order(micro_batches.size(), aim), ready);
+  StepResult result{.num_labels = num_labels};
+  const auto wave = static_cast<std::size_t>(schedule_.wave);
+  for (std::size_t first = 0; first < micro_batches.size(); first += wave) {
+    const std::size_t count = std::min(wave, micro_batches.size() - first);
+    is_first_ = first == 0;
+    is_last_ = first + count == micro_batches.size();
+    begin_wave(micro_batches.subspan(first, count));
+    for (const Member& member : wave_) result.num_tokens += member.num_tokens();
+    forward();
+    head();
+    if (aim == Aim::kLearn) {
+      backward();
+      embedding_backward();
+    } else {
+      for (const Member& member : wave_) boundaries_.drop({member.batch_idx, arch_.num_layers()});
+    }
+    add_losses();
+  }
+  wave_.clear();
+  result.loss = loss_sum_ / static_cast<double>(num_labels);
+  return result;
+}
+
+// As forward(), head() and backward() use them.
+std::vector<std::size_t> StepRunner::weight_order(std::size_t num_micro_batches, Aim aim) const {
+  std::vector<std::size_t> wave;
+  for (std::int64_t idx = 0; idx < arch_.num_vocab_ranges(); ++idx) wave.push_back(embedding_slice(idx));
+  if (arch_.learned_positions > 0) wave.push_back(positions_slice(arch_));
+  for (std::int64_t idx = 0; idx < arch_.num_layers(); ++idx) wave.push_back(block_slice(arch_, idx));
+  wave.push_back(final_norm_slice(arch_));
+  const int num_sweeps = arch_.num_vocab_ranges() > 1 && aim == Aim::kLearn ? 2 : 1;
+  for (int sweep = 0; sweep < num_sweeps; ++sweep) {
+    for (std::int64_t idx = 0; idx < arch_.num_vocab_ranges(); ++idx) wave.push_back(head_slice(arch_, idx));
+  }
+  if (aim == Aim::kLearn) {
+    for (std::int64_t last = arch_.num_layers(); last > 0; last -= schedule_.group) {
+      for (std::int64_t idx = std::max<std::int64_t>(0, last - schedule_.group); idx < last; ++idx) {
+        wave.push_back(block_slice(arch_, idx));
+      }
+    }
+  }
+  std::vector<std::size_t> order;
+  const auto num_waves = div_ceil(num_micro_batches, static_cast<std::uint64_t>(schedule_.wave));
+  for (std::uint64_t idx = 0; idx < num_waves; ++idx) order.insert(order.end(), wave.begin(), wave.end());
+  return order;
+}
+
+void StepRunner::begin_wave(std::span<const MicroBatch> micro_batches) {
+  wave_.clear();
+  for (const MicroBatch& documents : micro_batches) {
+    Member member;
+    member.batch_idx = static_cast<std::int64_t>(wave_.size());
+    member.batch = std::make_unique<Batch>(device_, *batch_stream_, arch_, documents);
+    CHECK(member.num_tokens() <= schedule_.batch_tokens, "a micro-batch is as large as was said");
+    wave_.push_back(std::move(member));
+  }
+}
+
+BlockPass StepRunner::block_pass(const Member& member, std::int64_t layer_idx, std::span<std::byte> weights) const {
+  return {.stream = stream_.get(),
+          .arch = &arch_,
+          .layer_idx = layer_idx,
+          .batch = member.batch.get(),
+          .dtype = schedule_.dtype,
+          .weights = weights};
+}
+
+EndPass StepRunner::end_pass(const Member& member) const {
+  return {.stream = stream_.get(), .arch = &arch_, .batch = member.batch.get(), .dtype = schedule_.dtype};
+}
+
+void StepRunner::forward() {
+  std::vector<TensorView> x;
+  for (const Member& member : wave_) x.push_back(boundaries_.make({member.batch_idx, 0}, member.num_tokens()));
+  const auto for_all = [&](std::size_t slice_idx, const auto& body) {
+    const std::span<std::byte> slice = weights_.use(slice_idx, *stream_);
+    for (std::size_t idx = 0; idx < wave_.size(); ++idx) body(end_pass(wave_[idx]), slice, x[idx]);
+    weights_.done(slice_idx, stream_->record());
+  };
+  for (std::int64_t range_idx = 0; range_idx < arch_.num_vocab_ranges(); ++range_idx) {
+    for_all(embedding_slice(range_idx), [&](const EndPass& pass, std::span<std::byte> slice, TensorView to) {
+      embed_rows(pass, range_idx, slice, to);
+    });
+  }
+  if (arch_.learned_positions > 0) {
+    for_all(positions_slice(arch_),
+            [&](const EndPass& pass, std::span<std::byte> slice, TensorView to) { embed_positions(pass, slice, to); });
+  }
+  for (std::int64_t first = 0; first < arch_.num_layers(); first += schedule_.group) {
+    const std::int64_t last = std::min(arch_.num_layers(), first + schedule_.group);
+    std::vector<std::span<std::byte>> slices;
+    for (std::int64_t idx = first; idx < last; ++idx) slices.push_back(weights_.use(block_slice(arch_, idx), *stream_));
+    for (std::size_t batch = 0; batch < wave_.size(); ++batch) {
+      const Member& member = wave_[batch];
+      for (std::int64_t idx = first; idx < last; ++idx) {
+        const TensorView y = boundaries_.make({member.batch_idx, idx + 1}, member.num_tokens());
+        block_forward(block_pass(member, idx, slices[static_cast<std::size_t>(idx - first)]), x[batch], y, workspace());
+        if (aim_ == Aim::kLearn) {
+          boundaries_.leave({member.batch_idx, idx});
+        } else {
+          boundaries_.drop({member.batch_idx, idx});
+        }
+        x[batch] = y;
+      }
+    }
+    const Event used = stream_->record();
+    for (std::int64_t idx = first; idx < last; ++idx) weights_.done(block_slice(arch_, idx), used);
+  }
+}
+
+void StepRunner::end_gradients(std::size_t slice_idx, const std::string& key) {
+  if (is_last_) gradients_.measure(slice_idx, key);
+  gradients_.end(slice_idx, key);
+}
+
+void StepRunner::head() {
+  // The backward's boundaries are on their way while the head computes.
+  if (aim_ == Aim::kLearn) {
+    std::deque<BoundaryPlaces::Id> order;
+    for (const Member& member : wave_) order.push_back({member.batch_idx, arch_.num_layers()});
+    for (std::int64_t last = arch_.num_layers(); last > 0; last -= schedule_.group) {
+      for (const Member& member : wave_) {
+        for (std::int64_t idx = last - 1; idx >= std::max<std::int64_t>(0, last - schedule_.group); --idx) {
+          order.push_back({member.batch_idx, idx});
+        }
+      }
+    }
+    boundaries_.follow(std::move(order));
+  } else {
+    std::deque<BoundaryPlaces::Id> order;
+    for (const Member& member : wave_) order.push_back({member.batch_idx, arch_.num_layers()});
+    boundaries_.follow(std::move(order));
+  }
+  const std::size_t norm_idx = final_norm_slice(arch_);
+  const std::string norm_key = gradients_key(arch_, norm_idx);
+  const std::span<std::byte> norm = weights_.use(norm_idx, *stream_);
+  std::span<std::byte> norm_gradients;
+  if (aim_ == Aim::kLearn) norm_gradients = gradients_.begin(norm_idx, norm_key, sum());
+  if (arch_.num_vocab_ranges() == 1 && aim_ == Aim::kLearn) {
+    head_at_once(norm, norm_gradients);
+  } else {
+    head_by_ranges(norm, norm_gradients);
+  }
+  if (aim_ == Aim::kLearn) end_gradients(norm_idx, norm_key);
+  weights_.done(norm_idx, stream_->record());
+}
+
+void StepRunner::head_at_once(std::span<std::byte> norm, std::span<std::byte> norm_gradients) {
+  const std::size_t rows_idx = head_slice(arch_, 0);
+  const std::string key = gradients_key(arch_, rows_idx);
+  const std::span<std::byte> rows = weights_.use(rows_idx, *stream_);
+  const std::span<std::byte> row_gradients = gradients_.begin(rows_idx, key, sum());
+  for (const Member& member : wave_) {
+    const TensorView x = boundaries_.take({member.batch_idx, arch_.num_layers()}, member.num_tokens());
+    const TensorView losses(losses_[static_cast<std::size_t>(member.batch_idx)].bytes(), DType::kF32,
+                            {member.num_tokens()});
+    head_loss(end_pass(member), {.norm = norm, .rows = rows}, {.norm = norm_gradients, .rows = row_gradients}, x, x,
+              losses, loss_scale_, workspace());
+  }
+  weights_.done(rows_idx, stream_->record());
+  if (arch_.tied_head) {
+    gradients_.end(rows_idx, key);  // what the tokens add comes last
+  } else {
+    end_gradients(rows_idx, key);
+  }
+}
+
+void StepRunner::head_by_ranges(std::span<std::byte> norm, std::span<std::byte> norm_gradients) {
+  struct State {
+    TensorView x, losses;
+    HeadState head;
+  };
+  std::vector<State> states;
+  for (const Member& member : wave_) {
+    const auto at = static_cast<std::size_t>(member.batch_idx);
+    State state;
+    state.x = boundaries_.take({member.batch_idx, arch_.num_layers()}, member.num_tokens());
+    state.losses = TensorView(losses_[at].bytes(), DType::kF32, {member.num_tokens()});
+    Workspace memory(head_memory_[at].bytes());
+    state.head = take_head_state(arch_, member.num_tokens(), memory);
+    states.push_back(state);
+  }
+  for (std::int64_t range_idx = 0; range_idx < arch_.num_vocab_ranges(); ++range_idx) {
+    const std::size_t rows_idx = head_slice(arch_, range_idx);
+    const std::span<std::byte> rows = weights_.use(rows_idx, *stream_);
+    for (std::size_t idx = 0; idx < wave_.size(); ++idx) {
+      head_statistics(end_pass(wave_[idx]), range_idx, {.norm = norm, .rows = rows}, states[idx].x, states[idx].head,
+                      workspace());
+    }
+    weights_.done(rows_idx, stream_->record());
+  }
+  if (aim_ == Aim::kLossOnly) {
+    for (std::size_t idx = 0; idx < wave_.size(); ++idx) {
+      losses_of_statistics(*stream_, states[idx].head.statistics, wave_[idx].batch->labels(), states[idx].losses);
+    }
+    return;
+  }
+  for (std::int64_t range_idx = 0; range_idx < arch_.num_vocab_ranges(); ++range_idx) {
+    const std::size_t rows_idx = head_slice(arch_, range_idx);
+    const std::string key = gradients_key(arch_, rows_idx);
+    const std::span<std::byte> rows = weights_.use(rows_idx, *stream_);
+    const std::span<std::byte> row_gradients = gradients_.begin(rows_idx, key, sum());
+    for (std::size_t idx = 0; idx < wave_.size(); ++idx) {
+      head_gradients(end_pass(wave_[idx]), range_idx, {.norm = norm, .rows = rows}, row_gradients, states[idx].x,
+                     states[idx].head, loss_scale_, workspace());
+    }
+    weights_.done(rows_idx, stream_->record());
+    if (arch_.tied_head) {
+      gradients_.end(rows_idx, key);
+    } else {
+      end_gradients(rows_idx, key);
+    }
+  }
+  for (std::size_t idx = 0; idx < wave_.size(); ++idx) {
+    const State& state = states[idx];
+    head_end(end_pass(wave_[idx]), norm, norm_gradients, state.x, state.x, state.losses, state.head, workspace());
+  }
+}
+
+void StepRunner::backward() {
+  for (std::int64_t last = arch_.num_layers(); last > 0; last -= schedule_.group) {
+    const std::int64_t first = std::max<std::int64_t>(0, last - schedule_.group);
+    std::vector<std::span<std::byte>> slices;
+    std::vector<std::span<std::byte>> sums;
+    for (std::int64_t idx = first; idx < last; ++idx) {
+      const std::size_t slice_idx = block_slice(arch_, idx);
+      slices.push_back(weights_.use(slice_idx, *stream_));
+      sums.push_back(gradients_.begin(slice_idx, gradients_key(arch_, slice_idx), sum()));
+    }
+    for (const Member& member : wave_) {
+      // The gradient of a block's output lies where the head read its input, and moves down from there.
+      const TensorView dy = boundaries_.current({member.batch_idx, arch_.num_layers()}, member.num_tokens());
+      for (std::int64_t idx = last - 1; idx >= first; --idx) {
+        const auto at = static_cast<std::size_t>(idx - first);
+        const TensorView x = boundaries_.take({member.batch_idx, idx}, member.num_tokens());
+        block_backward(block_pass(member, idx, slices[at]), sums[at], x, dy, dy, workspace());
+        boundaries_.drop({member.batch_idx, idx});
+      }
+    }
+    const Event used = stream_->record();
+    for (std::int64_t idx = last - 1; idx >= first; --idx) {
+      const std::size_t slice_idx = block_slice(arch_, idx);
+      weights_.done(slice_idx, used);
+      end_gradients(slice_idx, gradients_key(arch_, slice_idx));
+    }
+  }
+}
+
+void StepRunner::embedding_backward() {
+  const auto dx_of = [&](const Member& member) {
+    return boundaries_.current({member.batch_idx, arch_.num_layers()}, member.num_tokens());
+  };
+  if (arch_.learned_positions > 0) {
+    const std::size_t slice_idx = positions_slice(arch_);
+    const std::string key = gradients_key(arch_, slice_idx);
+    const std::span<std::byte> sums = gradients_.begin(slice_idx, key, sum());
+    for (const Member& member : wave_) embed_positions_backward(end_pass(member), sums, dx_of(member));
+    end_gradients(slice_idx, key);
+  }
+  for (std::int64_t range_idx = arch_.num_vocab_ranges() - 1; range_idx >= 0; --range_idx) {
+    const std::size_t slice_idx = embedding_slice(range_idx);
+    const std::string key = arch_.tied_head ? lookup_gradients_key(arch_, slice_idx) : gradients_key(arch_, slice_idx);
+    const std::span<std::byte> sums = gradients_.begin(slice_idx, key, sum());
+    for (const Member& member : wave_) embed_rows_backward(end_pass(member), range_idx, sums, dx_of(member));
+    if (!arch_.tied_head) {
+      end_gradients(slice_idx, key);
+    } else if (!is_last_) {
+      gradients_.end(slice_idx, key);
+    } else {
+      const std::string whole_key = gradients_key(arch_, slice_idx);
+      const std::span<std::byte> whole = gradients_.begin(slice_idx, whole_key, GradientPlaces::Sum::kGoesOn);
+      const auto count = static_cast<std::int64_t>(GradientPlaces::size_bytes(arch_, slice_idx) / sizeof(float));
+      const TensorView to(whole, DType::kF32, {count});
+      add(*stream_, to, to, TensorView(sums, DType::kF32, {count}));
+      gradients_.drop(slice_idx, key);
+      end_gradients(slice_idx, whole_key);
+    }
+  }
+  for (const Member& member : wave_) boundaries_.drop({member.batch_idx, arch_.num_layers()});
+}
+
+void StepRunner::add_losses() {
+  for (const Member& member : wave_) {
+    std::vector<float> values(static_cast<std::size_t>(member.num_tokens()));
+    const auto to = std::as_writable_bytes(std::span(values));
+    stream_->copy(to, losses_[static_cast<std::size_t>(member.batch_idx)].bytes().first(to.size()));
+    stream_->synchronize();
+    for (const float value : values) loss_sum_ += static_cast<double>(value);
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forward and backward of one step: its micro-batches go through the model in waves, each wave through a group of
+// slices before the next group is touched. Weights, gradients and boundaries come and go as the schedule says. Owns the
+// device's activations; every allocation is made at the start. For one thread; returns when gradients are home.
+//
+//   host->device   w0  w1  w2  w3  …                        w2        w1        w0
+//   compute        g0 b0 b1 | g1 b0 b1 | … | head b0 b1 | … g1 b0 b1 | g0 b0 b1          b: micro-batches of the wave
+//   device->host       x0        x1     …                        dg1        dg0          x: boundaries, dg: gradients
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "device/device.h"
+#include "model/batch.h"
+#include "model/block.h"
+#include "model/model_ends.h"
+#include "plan/schedule.h"
+#include "tier/run_keeper.h"
+#include "train/boundary_places.h"
+#include "train/gradient_places.h"
+#include "train/weight_places.h"
+
+namespace sluice {
+
+// Documents that are computed together.
+using MicroBatch = std::vector<DocumentTokens>;
+
+struct StepResult {
+  double loss = 0;  // mean over all labels of the step
+  std::int64_t num_labels = 0;
+  std::int64_t num_tokens = 0;
+  double squared_norm = 0;  // of all gradients
+};
+
+class StepRunner {
+ public:
+  // Adds boundaries and gradients to the keeper; weights are there. What is given outlives this.
+  StepRunner(Device& device, const Architecture& arch, RunKeeper& keeper, const Schedule& schedule, LaneTrace* trace);
+  ~StepRunner();
+
+  // `ready`: for each slice, when its weights are those of this step; invalid futures: they are. Throws InvalidInput
+  // where no token has a label.
+  StepResult run(std::span<const MicroBatch> micro_batches, const std::vector<std::shared_future<void>>& ready);
+  // The mean loss alone, over all labels.
+  StepResult evaluate(std::span<const MicroBatch> micro_batches, const std::vector<std::shared_future<void>>& ready);
+
+  static std::uint64_t device_bytes(const Architecture& arch, const Schedule& schedule);
+
+ private:
+  enum class Aim : std::uint8_t { kLearn, kLossOnly };
+  struct Member;  // a micro-batch of the wave
+
+  StepResult go(std::span<const MicroBatch> micro_batches, const std::vector<std::shared_future<void>>& ready, Aim aim);
+  std::vector<std::size_t> weight_order(std::size_t num_micro_batches, Aim aim) const;
+  void begin_wave(std::span<const MicroBatch> micro_batches);
+  void forward();
+  void head();
+  void head_at_once(std::span<std::byte> norm, std::span<std::byte> norm_gradients);
+  void head_by_ranges(std::span<std::byte> norm, std::span<std::byte> norm_gradients);
+  void backward();
+  void embedding_backward();
+  void add_losses();
+
+  GradientPlaces::Sum sum() const { return is_first_ ? GradientPlaces::Sum::kNew : GradientPlaces::Sum::kGoesOn; }
+  void end_gradients(std::size_t slice_idx, const std::string& key);
+  BlockPass block_pass(const Member& member, std::int64_t layer_idx, std::span<std::byte> weights) const;
+  EndPass end_pass(const Member& member) const;
+  Workspace workspace() const { return Workspace(workspace_.bytes()); }
+
+  Device& device_;
+  const Architecture& arch_;
+  RunKeeper& keeper_;
+  Schedule schedule_;
+  LaneTrace* trace_;
+  std::unique_ptr<Stream> stream_;  // compute
+  std::unique_ptr<Stream> batch_stream_;
+  WeightPlaces weights_;
+  GradientPlaces gradients_;
+  BoundaryPlaces boundaries_;
+  Buffer workspace_;
+  std::vector<Buffer> head_memory_;  // statistics of each micro-batch of the wave
+  std::vector<Buffer> losses_;       // of each micro-batch of the wave
+
+  // Of the step and the wave under way.
+  std::vector<Member> wave_;
+  bool is_first_ = true;
+  bool is_last_ = true;
+  Aim aim_ = Aim::kLearn;
+  float loss_scale_ = 1;
+  double loss_sum_ = 0;
+};
+
+}  // namespace sluice
