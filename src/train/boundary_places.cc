@@ -5,38 +5,15 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "plan/step_memory.h"
 #include "train/state_keys.h"
 
 namespace sluice {
-namespace {
-
-std::uint64_t num_places(const Architecture& arch, const Schedule& schedule) {
-  const auto wave = static_cast<std::uint64_t>(schedule.wave);
-  if (schedule.boundaries == Home::kDevice) return wave * (arch.layers.size() + 1);
-  return wave + schedule.boundary_places;
-}
-
-}  // namespace
-
-std::uint64_t BoundaryPlaces::boundary_bytes(const Architecture& arch, const Schedule& schedule) {
-  return static_cast<std::uint64_t>(schedule.batch_tokens * arch.hidden) * size_bytes(schedule.dtype);
-}
-
-std::uint64_t BoundaryPlaces::device_bytes(const Architecture& arch, const Schedule& schedule) {
-  return num_places(arch, schedule) * round_up(boundary_bytes(arch, schedule), Device::kAlignment);
-}
-
-std::uint64_t BoundaryPlaces::home_bytes(const Architecture& arch, const Schedule& schedule) {
-  if (schedule.boundaries == Home::kDevice) return 0;
-  return static_cast<std::uint64_t>(schedule.wave) * arch.layers.size() *
-         round_up(boundary_bytes(arch, schedule), kBlockBytes);
-}
-
 BoundaryPlaces::BoundaryPlaces(Device& device, Stream& stream, const Architecture& arch, RunKeeper& keeper,
                                const Schedule& schedule)
     : stream_(stream), arch_(arch), keeper_(keeper), dtype_(schedule.dtype), home_(schedule.boundaries) {
   CHECK(home_ == Home::kDevice || schedule.boundary_places >= 1, "a place to compute the next boundary in");
-  places_.resize(num_places(arch, schedule));
+  places_.resize(num_boundary_places(arch, schedule));
   for (Place& place : places_) place.memory = device.allocate(boundary_bytes(arch, schedule), "blocks' inputs");
   if (home_ == Home::kDevice) return;
   for (std::int64_t batch_idx = 0; batch_idx < schedule.wave; ++batch_idx) {

@@ -42,11 +42,6 @@ class BoundaryPlaces {
   // Not needed any more.
   void drop(Id id);
 
-  static std::uint64_t device_bytes(const Architecture& arch, const Schedule& schedule);
-  // Where boundaries live.
-  static std::uint64_t home_bytes(const Architecture& arch, const Schedule& schedule);
-  static std::uint64_t boundary_bytes(const Architecture& arch, const Schedule& schedule);
-
  private:
   struct Place {
     Buffer memory;

@@ -8,40 +8,9 @@
 #include "base/units.h"
 #include "model/slice_layout.h"
 #include "ops/reduce.h"
+#include "plan/step_memory.h"
 
 namespace sluice {
-namespace {
-
-// A final norm's are summed beside a range of the head's, and must not take a large place.
-constexpr std::uint64_t kSmallBytes = 256 * kKiB;
-constexpr std::size_t kSmallPlaces = 4;
-
-bool is_elsewhere(const Schedule& schedule, std::size_t slice_idx) {
-  return schedule.homes[slice_idx].gradients != Home::kDevice;
-}
-
-struct PlaceBytes {
-  std::uint64_t large = 0;
-  std::uint64_t small = 0;
-};
-
-PlaceBytes place_bytes(const Architecture& arch, const Schedule& schedule) {
-  PlaceBytes bytes;
-  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
-    if (!is_elsewhere(schedule, slice_idx)) continue;
-    const std::uint64_t one = round_up(GradientPlaces::size_bytes(arch, slice_idx), Device::kAlignment);
-    std::uint64_t& most = one <= kSmallBytes ? bytes.small : bytes.large;
-    most = std::max(most, one);
-  }
-  return bytes;
-}
-
-}  // namespace
-
-std::uint64_t GradientPlaces::size_bytes(const Architecture& arch, std::size_t slice_idx) {
-  return slice_layout(arch, slice_idx).size_bytes(DType::kF32);
-}
-
 GradientPlaces::GradientPlaces(Device& device, Stream& stream, const Architecture& arch, RunKeeper& keeper,
                                const Schedule& schedule)
     : stream_(stream),
@@ -50,23 +19,17 @@ GradientPlaces::GradientPlaces(Device& device, Stream& stream, const Architectur
       homes_(schedule.homes),
       squares_(device.allocate(num_slices(arch) * sizeof(float), "norms of gradients")),
       host_squares_(num_slices(arch), 0) {
-  const PlaceBytes bytes = place_bytes(arch, schedule);
+  const PlaceBytes bytes = gradient_place_bytes(arch, schedule);
   if (bytes.large > 0) places_.resize(schedule.gradient_places);
-  if (bytes.small > 0) small_.resize(kSmallPlaces * static_cast<std::size_t>(schedule.group));
+  if (bytes.small > 0) small_.resize(small_gradient_places(schedule));
   for (Place& place : places_) place.memory = device.allocate(bytes.large, "gradients");
   for (Place& place : small_) place.memory = device.allocate(bytes.small, "gradients of small slices");
 }
 
-std::uint64_t GradientPlaces::device_bytes(const Architecture& arch, const Schedule& schedule) {
-  const PlaceBytes bytes = place_bytes(arch, schedule);
-  return bytes.large * schedule.gradient_places +
-         bytes.small * kSmallPlaces * static_cast<std::uint64_t>(schedule.group) +
-         round_up(num_slices(arch) * sizeof(float), Device::kAlignment);
-}
-
 // One that is free, or else the one whose sum left first.
 GradientPlaces::Place& GradientPlaces::place_for(std::size_t slice_idx) {
-  std::vector<Place>& places = size_bytes(arch_, slice_idx) <= kSmallBytes ? small_ : places_;
+  std::vector<Place>& places =
+      round_up(gradient_bytes(arch_, slice_idx), Device::kAlignment) <= kSmallSliceBytes ? small_ : places_;
   const auto unused = [](const Place& place) { return place.key.empty(); };
   auto found =
       std::find_if(places.begin(), places.end(), [&](const Place& place) { return unused(place) && !place.departure; });
@@ -91,12 +54,12 @@ GradientPlaces::Place& GradientPlaces::find(const std::string& key) {
 }
 
 TensorView GradientPlaces::view(const Place& place, std::size_t slice_idx) const {
-  const auto count = static_cast<std::int64_t>(size_bytes(arch_, slice_idx) / sizeof(float));
+  const auto count = static_cast<std::int64_t>(gradient_bytes(arch_, slice_idx) / sizeof(float));
   return {place.memory.bytes(), DType::kF32, {count}};
 }
 
 std::span<std::byte> GradientPlaces::begin(std::size_t slice_idx, const std::string& key, Sum sum) {
-  const std::uint64_t bytes = size_bytes(arch_, slice_idx);
+  const std::uint64_t bytes = gradient_bytes(arch_, slice_idx);
   std::span<std::byte> memory;
   if (homes_[slice_idx].gradients == Home::kDevice) {
     memory = keeper_.bytes(key);
@@ -113,7 +76,7 @@ std::span<std::byte> GradientPlaces::begin(std::size_t slice_idx, const std::str
 void GradientPlaces::end(std::size_t slice_idx, const std::string& key) {
   if (homes_[slice_idx].gradients == Home::kDevice) return;
   Place& place = find(key);
-  place.departure = keeper_.send(key, place.memory.bytes().first(size_bytes(arch_, slice_idx)), stream_.record());
+  place.departure = keeper_.send(key, place.memory.bytes().first(gradient_bytes(arch_, slice_idx)), stream_.record());
   place.key.clear();
 }
 
@@ -124,7 +87,7 @@ void GradientPlaces::drop(std::size_t slice_idx, const std::string& key) {
 
 void GradientPlaces::measure(std::size_t slice_idx, const std::string& key) {
   const TensorView sum(squares_.bytes().subspan(slice_idx * sizeof(float), sizeof(float)), DType::kF32, {1});
-  const auto count = static_cast<std::int64_t>(size_bytes(arch_, slice_idx) / sizeof(float));
+  const auto count = static_cast<std::int64_t>(gradient_bytes(arch_, slice_idx) / sizeof(float));
   const bool at_home = homes_[slice_idx].gradients == Home::kDevice;
   sum_of_squares(stream_, sum,
                  at_home ? TensorView(keeper_.bytes(key), DType::kF32, {count}) : view(find(key), slice_idx));

@@ -35,9 +35,6 @@ class GradientPlaces {
   void wait();
   std::span<const float> squares();  // one a slice; waits for the stream
 
-  static std::uint64_t device_bytes(const Architecture& arch, const Schedule& schedule);
-  static std::uint64_t size_bytes(const Architecture& arch, std::size_t slice_idx);
-
  private:
   struct Place {
     Buffer memory;

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "model/slice_layout.h"
+#include "plan/step_memory.h"
 #include "train/state_keys.h"
 
 namespace sluice {
@@ -17,19 +18,8 @@ namespace {
 
 std::uint64_t chunk_bytes_of(const SliceStore* store) { return store != nullptr ? store->chunk_bytes() : kBlockBytes; }
 
-bool any_on_drives(const Schedule& schedule) {
-  return std::any_of(schedule.homes.begin(), schedule.homes.end(), [](const SliceHomes& homes) {
-    return homes.weights == Home::kNvme || homes.optimizer == Home::kNvme || homes.gradients == Home::kNvme;
-  });
-}
-
 // Decay is for matrices: norms and biases are left alone, as transformers' Trainer does.
 bool decays(const Parameter& parameter) { return parameter.shape.rank() > 1; }
-
-std::uint64_t window_bytes(const Schedule& schedule, std::uint64_t chunk_bytes) {
-  const OptimizerLayout layout = OptimizerLayout::largest(schedule.dtype, chunk_bytes);
-  return layout.window_elements() * (size_bytes(schedule.dtype) + sizeof(float)) + layout.stride_bytes();
-}
 
 }  // namespace
 
@@ -248,7 +238,7 @@ OptimizerLane::OptimizerLane(const Options& options)
   }
   if (!any_on_drives(*options.schedule)) return;
   CHECK(options.num_windows > 0, "windows to work in");
-  const std::uint64_t bytes = window_bytes(*options.schedule, chunk_bytes_of(options.store));
+  const std::uint64_t bytes = optimizer_window_bytes(*options.schedule, chunk_bytes_of(options.store));
   reservation_ = options.host->reserve(bytes * options.num_windows, "the optimizer's windows");
   for (std::size_t idx = 0; idx < options.num_windows; ++idx) windows_.push_back(cpu_.allocate_pinned(bytes));
 }
@@ -256,13 +246,7 @@ OptimizerLane::OptimizerLane(const Options& options)
 OptimizerLane::~OptimizerLane() = default;
 
 OptimizerLayout OptimizerLane::layout_of(std::size_t slice_idx) const {
-  return {options_.schedule->dtype, chunk_bytes_of(options_.store),
-          slice_layout(*options_.arch, slice_idx).num_elements()};
-}
-
-std::uint64_t OptimizerLane::host_bytes(const Schedule& schedule, std::uint64_t chunk_bytes, std::size_t num_windows) {
-  if (!any_on_drives(schedule)) return 0;
-  return window_bytes(schedule, chunk_bytes) * num_windows;
+  return optimizer_layout(*options_.arch, *options_.schedule, chunk_bytes_of(options_.store), slice_idx);
 }
 
 std::vector<std::shared_future<void>> OptimizerLane::update(const AdamWSettings& settings,

@@ -18,9 +18,9 @@
 #include "device/cpu/cpu_device.h"
 #include "model/architecture.h"
 #include "ops/adamw.h"
+#include "plan/optimizer_layout.h"
 #include "plan/schedule.h"
 #include "tier/run_keeper.h"
-#include "train/optimizer_layout.h"
 
 namespace sluice {
 
@@ -45,8 +45,6 @@ class OptimizerLane {
   std::vector<std::shared_future<void>> update(const AdamWSettings& settings, std::function<void()> when_done);
   // Until the last update and its when_done are through; throws what went wrong.
   void wait();
-
-  static std::uint64_t host_bytes(const Schedule& schedule, std::uint64_t chunk_bytes, std::size_t num_windows);
 
  private:
   class Pass;  // one update

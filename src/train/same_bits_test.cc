@@ -11,6 +11,7 @@
 #include "base/page_memory.h"
 #include "base/units.h"
 #include "model/handmade_model.h"
+#include "plan/step_memory.h"
 #include "tier/slice_store.h"
 #include "train/optimizer_lane.h"
 #include "train/step_runner.h"
@@ -48,10 +49,10 @@ class Data {
   explicit Data(const Architecture& arch) : arch_(arch) {}
 
   // Documents of different lengths; the first half of each is a prompt.
-  std::vector<MicroBatch> step(std::int64_t step_idx) {
+  std::vector<PackedDocuments> step(std::int64_t step_idx) {
     ids_.clear();
     labels_.clear();
-    std::vector<MicroBatch> batches(kMicroBatches);
+    std::vector<PackedDocuments> batches(kMicroBatches);
     for (std::size_t idx = 0; idx < kMicroBatches; ++idx) {
       for (const std::size_t length : {std::size_t{17} + idx, std::size_t{1}, std::size_t{20}}) {
         const auto seed = static_cast<std::uint64_t>(step_idx) * 1000 + idx * 10 + length;
@@ -88,9 +89,10 @@ class SameBits : public testing::Test {
     StagingRing ring(device, engine, host, {.slot_bytes = 128 * kKiB, .num_slots = 4});
     RunKeeper keeper({.device = &device, .host = &host, .store = store.get(), .ring = &ring});
     const WeightKeeping state{.keeper = &keeper, .store = store.get(), .arch = &arch, .schedule = &way.schedule};
+    const std::uint64_t before_bytes = device.free_bytes();
+    const std::uint64_t before_host_bytes = host.used_bytes();
     add_weights(state);
     fill_weights(state, opened.slices(), nullptr);
-    const std::uint64_t before_bytes = device.free_bytes();
     StepRunner runner(device, arch, keeper, way.schedule, nullptr);
     OptimizerLane optimizer({.arch = &arch,
                              .keeper = &keeper,
@@ -99,8 +101,13 @@ class SameBits : public testing::Test {
                              .schedule = &way.schedule,
                              .num_threads = way.num_threads,
                              .num_windows = 3});
-    EXPECT_LE(before_bytes - device.free_bytes(),
-              StepRunner::device_bytes(arch, way.schedule) + optimizer_bytes_on_device(arch, way));
+    const StepMemory planned =
+        step_memory(arch, way.schedule, {.chunk_bytes = store->chunk_bytes(), .optimizer_windows = 3});
+    // Batches come and go with each wave.
+    const std::uint64_t batches = static_cast<std::uint64_t>(way.schedule.wave) *
+                                  round_up(Batch::size_bytes(arch, kBatchTokens), Device::kAlignment);
+    EXPECT_EQ(before_bytes - device.free_bytes(), planned.device.total() - batches) << way.name;
+    EXPECT_EQ(host.used_bytes() - before_host_bytes, planned.host.total()) << way.name;
     Outcome outcome;
     Data data(arch);
     std::vector<std::shared_future<void>> ready(num_slices(arch));
@@ -125,15 +132,6 @@ class SameBits : public testing::Test {
       outcome.weights.insert(outcome.weights.end(), slice.begin(), slice.begin() + static_cast<std::ptrdiff_t>(bytes));
     }
     return outcome;
-  }
-
-  static std::uint64_t optimizer_bytes_on_device(const Architecture& arch, const Way& way) {
-    if (way.homes.optimizer != Home::kDevice) return 0;
-    std::uint64_t total = 0;
-    for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
-      total += OptimizerLayout(way.schedule.dtype, 64 * kKiB, slice_layout(arch, slice_idx).num_elements()).run_bytes();
-    }
-    return total;
   }
 };
 

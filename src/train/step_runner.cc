@@ -11,31 +11,15 @@
 #include "model/slice_layout.h"
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
+#include "plan/step_memory.h"
 #include "train/state_keys.h"
 
 namespace sluice {
 namespace {
 
-std::uint64_t workspace_bytes(const Architecture& arch, const Schedule& schedule) {
-  const std::int64_t tokens = schedule.batch_tokens;
-  return std::max({block_forward_workspace_bytes(arch, tokens, schedule.dtype),
-                   block_backward_workspace_bytes(arch, tokens, schedule.dtype),
-                   head_workspace_bytes(arch, tokens, schedule.dtype)});
-}
-
-std::uint64_t head_state_bytes(const Architecture& arch, const Schedule& schedule) {
-  Workspace counting;
-  take_head_state(arch, schedule.batch_tokens, counting);
-  return counting.used_bytes();
-}
-
-std::uint64_t loss_bytes(const Schedule& schedule) {
-  return static_cast<std::uint64_t>(schedule.batch_tokens) * sizeof(float);
-}
-
-std::int64_t count_labels(std::span<const MicroBatch> micro_batches) {
+std::int64_t count_labels(std::span<const PackedDocuments> micro_batches) {
   std::int64_t count = 0;
-  for (const MicroBatch& batch : micro_batches) {
+  for (const PackedDocuments& batch : micro_batches) {
     for (const DocumentTokens& document : batch) {
       count += static_cast<std::int64_t>(document.labels.size()) -
                std::count(document.labels.begin(), document.labels.end(), kIgnoreLabel);
@@ -67,10 +51,10 @@ StepRunner::StepRunner(Device& device, const Architecture& arch, RunKeeper& keep
       boundaries_(device, *stream_, arch, keeper, schedule),
       workspace_(device.allocate(workspace_bytes(arch, schedule), "a block's activations")) {
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
-    const std::uint64_t bytes = GradientPlaces::size_bytes(arch, slice_idx);
+    const std::uint64_t bytes = gradient_bytes(arch, slice_idx);
     const Home home = schedule.homes[slice_idx].gradients;
     keeper.add(gradients_key(arch, slice_idx), bytes, home, Lifetime::kScratch);
-    if (arch.tied_head && slice_id(arch, slice_idx).kind == SliceKind::kEmbedding) {
+    if (num_gradient_runs(arch, slice_idx) == 2) {
       keeper.add(lookup_gradients_key(arch, slice_idx), bytes, home, Lifetime::kScratch);
     }
   }
@@ -89,22 +73,7 @@ StepRunner::~StepRunner() {
   }
 }
 
-std::uint64_t StepRunner::device_bytes(const Architecture& arch, const Schedule& schedule) {
-  const auto padded = [](std::uint64_t bytes) { return round_up(bytes, Device::kAlignment); };
-  const std::uint64_t member = padded(head_state_bytes(arch, schedule)) + padded(loss_bytes(schedule)) +
-                               padded(Batch::size_bytes(arch, schedule.batch_tokens));
-  std::uint64_t resident = 0;
-  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
-    if (schedule.homes[slice_idx].gradients != Home::kDevice) continue;
-    const bool twice = arch.tied_head && slice_id(arch, slice_idx).kind == SliceKind::kEmbedding;
-    resident += (twice ? 2 : 1) * padded(GradientPlaces::size_bytes(arch, slice_idx));
-  }
-  return WeightPlaces::device_bytes(arch, schedule) + GradientPlaces::device_bytes(arch, schedule) +
-         BoundaryPlaces::device_bytes(arch, schedule) + padded(workspace_bytes(arch, schedule)) + resident +
-         static_cast<std::uint64_t>(schedule.wave) * member;
-}
-
-StepResult StepRunner::run(std::span<const MicroBatch> micro_batches,
+StepResult StepRunner::run(std::span<const PackedDocuments> micro_batches,
                            const std::vector<std::shared_future<void>>& ready) {
   StepResult result = go(micro_batches, ready, Aim::kLearn);
   gradients_.wait();
@@ -112,13 +81,13 @@ StepResult StepRunner::run(std::span<const MicroBatch> micro_batches,
   return result;
 }
 
-StepResult StepRunner::evaluate(std::span<const MicroBatch> micro_batches,
+StepResult StepRunner::evaluate(std::span<const PackedDocuments> micro_batches,
                                 const std::vector<std::shared_future<void>>& ready) {
   return go(micro_batches, ready, Aim::kLossOnly);
 }
 
-StepResult StepRunner::go(std::span<const MicroBatch> micro_batches, const std::vector<std::shared_future<void>>& ready,
-                          Aim aim) {
+StepResult StepRunner::go(std::span<const PackedDocuments> micro_batches,
+                          const std::vector<std::shared_future<void>>& ready, Aim aim) {
   aim_ = aim;
   const std::int64_t num_labels = count_labels(micro_batches);
   if (num_labels == 0) throw InvalidInput("a step has no token to learn from: every label is ignored");
@@ -172,9 +141,9 @@ std::vector<std::size_t> StepRunner::weight_order(std::size_t num_micro_batches,
   return order;
 }
 
-void StepRunner::begin_wave(std::span<const MicroBatch> micro_batches) {
+void StepRunner::begin_wave(std::span<const PackedDocuments> micro_batches) {
   wave_.clear();
-  for (const MicroBatch& documents : micro_batches) {
+  for (const PackedDocuments& documents : micro_batches) {
     Member member;
     member.batch_idx = static_cast<std::int64_t>(wave_.size());
     member.batch = std::make_unique<Batch>(device_, *batch_stream_, arch_, documents);
@@ -396,7 +365,7 @@ void StepRunner::embedding_backward() {
     } else {
       const std::string whole_key = gradients_key(arch_, slice_idx);
       const std::span<std::byte> whole = gradients_.begin(slice_idx, whole_key, GradientPlaces::Sum::kGoesOn);
-      const auto count = static_cast<std::int64_t>(GradientPlaces::size_bytes(arch_, slice_idx) / sizeof(float));
+      const auto count = static_cast<std::int64_t>(gradient_bytes(arch_, slice_idx) / sizeof(float));
       const TensorView to(whole, DType::kF32, {count});
       add(*stream_, to, to, TensorView(sums, DType::kF32, {count}));
       gradients_.drop(slice_idx, key);

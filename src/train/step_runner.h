@@ -27,7 +27,7 @@
 namespace sluice {
 
 // Documents that are computed together.
-using MicroBatch = std::vector<DocumentTokens>;
+using PackedDocuments = std::vector<DocumentTokens>;
 
 struct StepResult {
   double loss = 0;  // mean over all labels of the step
@@ -44,19 +44,19 @@ class StepRunner {
 
   // `ready`: for each slice, when its weights are those of this step; invalid futures: they are. Throws InvalidInput
   // where no token has a label.
-  StepResult run(std::span<const MicroBatch> micro_batches, const std::vector<std::shared_future<void>>& ready);
+  StepResult run(std::span<const PackedDocuments> micro_batches, const std::vector<std::shared_future<void>>& ready);
   // The mean loss alone, over all labels.
-  StepResult evaluate(std::span<const MicroBatch> micro_batches, const std::vector<std::shared_future<void>>& ready);
-
-  static std::uint64_t device_bytes(const Architecture& arch, const Schedule& schedule);
+  StepResult evaluate(std::span<const PackedDocuments> micro_batches,
+                      const std::vector<std::shared_future<void>>& ready);
 
  private:
   enum class Aim : std::uint8_t { kLearn, kLossOnly };
   struct Member;  // a micro-batch of the wave
 
-  StepResult go(std::span<const MicroBatch> micro_batches, const std::vector<std::shared_future<void>>& ready, Aim aim);
+  StepResult go(std::span<const PackedDocuments> micro_batches, const std::vector<std::shared_future<void>>& ready,
+                Aim aim);
   std::vector<std::size_t> weight_order(std::size_t num_micro_batches, Aim aim) const;
-  void begin_wave(std::span<const MicroBatch> micro_batches);
+  void begin_wave(std::span<const PackedDocuments> micro_batches);
   void forward();
   void head();
   void head_at_once(std::span<std::byte> norm, std::span<std::byte> norm_gradients);

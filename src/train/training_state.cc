@@ -7,20 +7,17 @@
 #include "base/check.h"
 #include "base/page_memory.h"
 #include "base/units.h"
+#include "plan/step_memory.h"
 #include "train/state_keys.h"
 
 namespace sluice {
 namespace {
 
-std::uint64_t weight_bytes(const WeightKeeping& state, std::size_t slice_idx) {
-  return slice_layout(*state.arch, slice_idx).size_bytes(state.schedule->dtype);
-}
-
 // As the drives want it: whole blocks.
 PageMemory memory_for_largest(const WeightKeeping& state) {
   std::uint64_t largest = 0;
   for (std::size_t slice_idx = 0; slice_idx < num_slices(*state.arch); ++slice_idx) {
-    largest = std::max(largest, weight_bytes(state, slice_idx));
+    largest = std::max(largest, weight_bytes(*state.arch, *state.schedule, slice_idx));
   }
   return PageMemory(round_up(largest, kBlockBytes));
 }
@@ -29,7 +26,7 @@ PageMemory memory_for_largest(const WeightKeeping& state) {
 
 void add_weights(const WeightKeeping& state) {
   for (std::size_t slice_idx = 0; slice_idx < num_slices(*state.arch); ++slice_idx) {
-    state.keeper->add(weights_key(*state.arch, slice_idx), weight_bytes(state, slice_idx),
+    state.keeper->add(weights_key(*state.arch, slice_idx), weight_bytes(*state.arch, *state.schedule, slice_idx),
                       state.schedule->homes[slice_idx].weights, Lifetime::kDurable);
   }
 }
@@ -42,7 +39,7 @@ void fill_weights(const WeightKeeping& state, const CheckpointSlices& checkpoint
     if (state.keeper->home(key) != Home::kNvme) {
       checkpoint.read(slice_idx, state.schedule->dtype, state.keeper->bytes(key));
     } else {
-      const std::uint64_t bytes = weight_bytes(state, slice_idx);
+      const std::uint64_t bytes = weight_bytes(*state.arch, *state.schedule, slice_idx);
       const std::span<std::byte> slice = memory.bytes().first(round_up(bytes, kBlockBytes));
       checkpoint.read(slice_idx, state.schedule->dtype, slice.first(bytes));
       std::memset(slice.data() + bytes, 0, slice.size() - bytes);
@@ -56,7 +53,7 @@ void fill_weights(const WeightKeeping& state, const CheckpointSlices& checkpoint
 
 void read_weights(const WeightKeeping& state, std::size_t slice_idx, std::span<std::byte> into) {
   const std::string key = weights_key(*state.arch, slice_idx);
-  const std::uint64_t bytes = weight_bytes(state, slice_idx);
+  const std::uint64_t bytes = weight_bytes(*state.arch, *state.schedule, slice_idx);
   CHECK(into.size() >= round_up(bytes, kBlockBytes), "room for the slice as the drives have it");
   if (state.keeper->home(key) != Home::kNvme) {
     std::memcpy(into.data(), state.keeper->bytes(key).data(), bytes);

@@ -7,54 +7,21 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "model/slice_layout.h"
+#include "plan/step_memory.h"
 #include "train/state_keys.h"
 
 namespace sluice {
-namespace {
-
-// A place of this size is worth less than the waiting for a large one.
-constexpr std::uint64_t kSmallBytes = 256 * kKiB;
-
-std::uint64_t weight_bytes(const Architecture& arch, std::size_t slice_idx, const Schedule& schedule) {
-  return round_up(slice_layout(arch, slice_idx).size_bytes(schedule.dtype), Device::kAlignment);
-}
-
-bool is_elsewhere(const Schedule& schedule, std::size_t slice_idx) {
-  return schedule.homes[slice_idx].weights != Home::kDevice;
-}
-
-// Of large slices that live elsewhere; 0 if there are none.
-std::uint64_t place_bytes(const Architecture& arch, const Schedule& schedule) {
-  std::uint64_t largest = 0;
-  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
-    const std::uint64_t bytes = weight_bytes(arch, slice_idx, schedule);
-    if (is_elsewhere(schedule, slice_idx) && bytes > kSmallBytes) largest = std::max(largest, bytes);
-  }
-  return largest;
-}
-
-}  // namespace
-
 WeightPlaces::WeightPlaces(Device& device, const Architecture& arch, RunKeeper& keeper, const Schedule& schedule)
     : arch_(arch), keeper_(keeper), homes_(schedule.homes), small_(num_slices(arch)) {
-  const std::uint64_t large_bytes = place_bytes(arch, schedule);
-  if (large_bytes > 0) places_.resize(schedule.weight_places);
-  for (Place& place : places_) place.memory = device.allocate(large_bytes, "weights on their way");
+  const PlaceBytes bytes = weight_place_bytes(arch, schedule);
+  if (bytes.large > 0) places_.resize(schedule.weight_places);
+  for (Place& place : places_) place.memory = device.allocate(bytes.large, "weights on their way");
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
-    const std::uint64_t bytes = weight_bytes(arch, slice_idx, schedule);
-    if (is_elsewhere(schedule, slice_idx) && bytes <= kSmallBytes) {
-      small_[slice_idx].memory = device.allocate(bytes, slice_name(arch, slice_idx));
+    const std::uint64_t one = round_up(weight_bytes(arch, schedule, slice_idx), Device::kAlignment);
+    if (schedule.homes[slice_idx].weights != Home::kDevice && one <= kSmallSliceBytes) {
+      small_[slice_idx].memory = device.allocate(one, slice_name(arch, slice_idx));
     }
   }
-}
-
-std::uint64_t WeightPlaces::device_bytes(const Architecture& arch, const Schedule& schedule) {
-  std::uint64_t total = place_bytes(arch, schedule) * schedule.weight_places;
-  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
-    const std::uint64_t bytes = weight_bytes(arch, slice_idx, schedule);
-    if (is_elsewhere(schedule, slice_idx) && bytes <= kSmallBytes) total += bytes;
-  }
-  return total;
 }
 
 void WeightPlaces::follow(std::vector<std::size_t> order, std::vector<std::shared_future<void>> ready) {

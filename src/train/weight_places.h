@@ -34,8 +34,6 @@ class WeightPlaces {
   // What uses it has been put on the stream before `used`.
   void done(std::size_t slice_idx, const Event& used);
 
-  static std::uint64_t device_bytes(const Architecture& arch, const Schedule& schedule);
-
  private:
   struct Place {
     Buffer memory;

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/step_memory.h"
+
+#include <algorithm>
+
+#include "device/device.h"
+#include "model/batch.h"
+#include "model/block.h"
+#include "model/model_ends.h"
+#include "model/slice_layout.h"
+#include "tier/store_format.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t kSmallGradientPlaces = 4;
+
+std::uint64_t on_device(std::uint64_t bytes) { return round_up(bytes, Device::kAlignment); }
+std::uint64_t as_run(std::uint64_t bytes) { return round_up(bytes, kBlockBytes); }
+
+TierBytes& tier_of(StepMemory& memory, Home home) {
+  switch (home) {
+    case Home::kDevice:
+      return memory.device;
+    case Home::kHost:
+      return memory.host;
+    case Home::kNvme:
+      break;
+  }
+  return memory.drives;
+}
+
+}  // namespace
+
+std::uint64_t weight_bytes(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx) {
+  return slice_layout(arch, slice_idx).size_bytes(schedule.dtype);
+}
+
+std::uint64_t gradient_bytes(const Architecture& arch, std::size_t slice_idx) {
+  return slice_layout(arch, slice_idx).size_bytes(DType::kF32);
+}
+
+std::size_t num_gradient_runs(const Architecture& arch, std::size_t slice_idx) {
+  return arch.tied_head && slice_id(arch, slice_idx).kind == SliceKind::kEmbedding ? 2 : 1;
+}
+
+OptimizerLayout optimizer_layout(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes,
+                                 std::size_t slice_idx) {
+  return {schedule.dtype, chunk_bytes, slice_layout(arch, slice_idx).num_elements()};
+}
+
+std::uint64_t optimizer_window_bytes(const Schedule& schedule, std::uint64_t chunk_bytes) {
+  const OptimizerLayout layout = OptimizerLayout::largest(schedule.dtype, chunk_bytes);
+  return layout.window_elements() * (size_bytes(schedule.dtype) + sizeof(float)) + layout.stride_bytes();
+}
+
+bool any_on_drives(const Schedule& schedule) {
+  return std::any_of(schedule.homes.begin(), schedule.homes.end(), [](const SliceHomes& homes) {
+    return homes.weights == Home::kNvme || homes.optimizer == Home::kNvme || homes.gradients == Home::kNvme;
+  });
+}
+
+PlaceBytes weight_place_bytes(const Architecture& arch, const Schedule& schedule) {
+  PlaceBytes bytes;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    if (schedule.homes[slice_idx].weights == Home::kDevice) continue;
+    const std::uint64_t one = on_device(weight_bytes(arch, schedule, slice_idx));
+    if (one <= kSmallSliceBytes) {
+      bytes.small += one;
+    } else {
+      bytes.large = std::max(bytes.large, one);
+    }
+  }
+  return bytes;
+}
+
+PlaceBytes gradient_place_bytes(const Architecture& arch, const Schedule& schedule) {
+  PlaceBytes bytes;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    if (schedule.homes[slice_idx].gradients == Home::kDevice) continue;
+    const std::uint64_t one = on_device(gradient_bytes(arch, slice_idx));
+    std::uint64_t& most = one <= kSmallSliceBytes ? bytes.small : bytes.large;
+    most = std::max(most, one);
+  }
+  return bytes;
+}
+
+std::size_t small_gradient_places(const Schedule& schedule) {
+  return kSmallGradientPlaces * static_cast<std::size_t>(schedule.group);
+}
+
+std::uint64_t boundary_bytes(const Architecture& arch, const Schedule& schedule) {
+  return static_cast<std::uint64_t>(schedule.batch_tokens * arch.hidden) * size_bytes(schedule.dtype);
+}
+
+std::uint64_t num_boundary_places(const Architecture& arch, const Schedule& schedule) {
+  const auto wave = static_cast<std::uint64_t>(schedule.wave);
+  if (schedule.boundaries == Home::kDevice) return wave * (arch.layers.size() + 1);
+  return wave + schedule.boundary_places;
+}
+
+std::uint64_t workspace_bytes(const Architecture& arch, const Schedule& schedule) {
+  const std::int64_t tokens = schedule.batch_tokens;
+  return std::max({block_forward_workspace_bytes(arch, tokens, schedule.dtype),
+                   block_backward_workspace_bytes(arch, tokens, schedule.dtype),
+                   head_workspace_bytes(arch, tokens, schedule.dtype)});
+}
+
+std::uint64_t head_state_bytes(const Architecture& arch, const Schedule& schedule) {
+  Workspace counting;
+  take_head_state(arch, schedule.batch_tokens, counting);
+  return counting.used_bytes();
+}
+
+std::uint64_t loss_bytes(const Schedule& schedule) {
+  return static_cast<std::uint64_t>(schedule.batch_tokens) * sizeof(float);
+}
+
+StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const StepBuffers& buffers) {
+  StepMemory memory;
+  const auto wave = static_cast<std::uint64_t>(schedule.wave);
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    const SliceHomes& homes = schedule.homes[slice_idx];
+    // A new version is written before the old one is free.
+    const auto versions = [](Home home) { return home == Home::kNvme ? 2U : 1U; };
+    tier_of(memory, homes.weights).weights += versions(homes.weights) * as_run(weight_bytes(arch, schedule, slice_idx));
+    tier_of(memory, homes.optimizer).optimizer +=
+        versions(homes.optimizer) * optimizer_layout(arch, schedule, buffers.chunk_bytes, slice_idx).run_bytes();
+    tier_of(memory, homes.gradients).gradients +=
+        num_gradient_runs(arch, slice_idx) * as_run(gradient_bytes(arch, slice_idx));
+  }
+  const PlaceBytes weights = weight_place_bytes(arch, schedule);
+  memory.device.weights += weights.large * schedule.weight_places + weights.small;
+  const PlaceBytes gradients = gradient_place_bytes(arch, schedule);
+  memory.device.gradients += gradients.large * schedule.gradient_places +
+                             gradients.small * small_gradient_places(schedule) +
+                             on_device(num_slices(arch) * sizeof(float));
+  memory.device.activations += num_boundary_places(arch, schedule) * on_device(boundary_bytes(arch, schedule)) +
+                               on_device(workspace_bytes(arch, schedule)) +
+                               wave * (on_device(head_state_bytes(arch, schedule)) + on_device(loss_bytes(schedule)) +
+                                       on_device(Batch::size_bytes(arch, schedule.batch_tokens)));
+  if (schedule.boundaries != Home::kDevice) {
+    tier_of(memory, schedule.boundaries).activations +=
+        wave * arch.layers.size() * as_run(boundary_bytes(arch, schedule));
+  }
+  memory.host.buffers += buffers.staging_bytes;
+  if (any_on_drives(schedule)) {
+    memory.host.buffers += optimizer_window_bytes(schedule, buffers.chunk_bytes) * buffers.optimizer_windows;
+  }
+  return memory;
+}
+
+}  // namespace sluice

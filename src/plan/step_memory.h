@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a schedule takes of each tier, to the byte: the trainer allocates by these numbers, so a plan cannot be wrong
+// about them. Sizes are as allocated, padding included.
+#pragma once
+
+#include <cstdint>
+
+#include "model/architecture.h"
+#include "plan/optimizer_layout.h"
+#include "plan/schedule.h"
+
+namespace sluice {
+
+// What a run has besides its schedule.
+struct StepBuffers {
+  std::uint64_t chunk_bytes = kMiB;   // of the store
+  std::uint64_t staging_bytes = 0;    // of the ring between drives and device; 0 where nothing is on the drives
+  std::size_t optimizer_windows = 8;  // in host memory at once, where anything is on the drives
+};
+
+struct TierBytes {
+  std::uint64_t weights = 0;
+  std::uint64_t gradients = 0;
+  std::uint64_t optimizer = 0;
+  std::uint64_t activations = 0;  // boundaries, workspace, the head's state, batches
+  std::uint64_t buffers = 0;      // staging, windows
+
+  std::uint64_t total() const { return weights + gradients + optimizer + activations + buffers; }
+};
+
+struct StepMemory {
+  TierBytes device;
+  TierBytes host;
+  TierBytes drives;  // with the versions that a commit replaces
+};
+
+StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const StepBuffers& buffers);
+
+// The parts that the trainer allocates, one by one.
+
+// A slice that is this small has a place of its own on the device.
+inline constexpr std::uint64_t kSmallSliceBytes = 256 * kKiB;
+
+struct PlaceBytes {
+  std::uint64_t large = 0;  // of one place; 0: none is needed
+  std::uint64_t small = 0;  // of all small slices together, or of one place for them
+};
+PlaceBytes weight_place_bytes(const Architecture& arch, const Schedule& schedule);    // small: together
+PlaceBytes gradient_place_bytes(const Architecture& arch, const Schedule& schedule);  // small: of one
+std::size_t small_gradient_places(const Schedule& schedule);
+
+std::uint64_t weight_bytes(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx);
+std::uint64_t gradient_bytes(const Architecture& arch, std::size_t slice_idx);
+// Of a tied embedding, two: what the head adds and what the tokens add.
+std::size_t num_gradient_runs(const Architecture& arch, std::size_t slice_idx);
+OptimizerLayout optimizer_layout(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes,
+                                 std::size_t slice_idx);
+std::uint64_t optimizer_window_bytes(const Schedule& schedule, std::uint64_t chunk_bytes);
+bool any_on_drives(const Schedule& schedule);
+
+std::uint64_t boundary_bytes(const Architecture& arch, const Schedule& schedule);
+std::uint64_t num_boundary_places(const Architecture& arch, const Schedule& schedule);
+std::uint64_t workspace_bytes(const Architecture& arch, const Schedule& schedule);
+std::uint64_t head_state_bytes(const Architecture& arch, const Schedule& schedule);
+std::uint64_t loss_bytes(const Schedule& schedule);
+
+}  // namespace sluice
