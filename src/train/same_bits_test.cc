@@ -10,9 +10,9 @@
 
 #include "base/page_memory.h"
 #include "base/units.h"
-#include "model/handmade_model.h"
 #include "plan/step_memory.h"
 #include "tier/slice_store.h"
+#include "train/handmade_run.h"
 #include "train/optimizer_lane.h"
 #include "train/step_runner.h"
 #include "train/training_state.h"
@@ -22,14 +22,6 @@ namespace {
 
 constexpr std::uint64_t kArenaBytes = 256 * kMiB;
 constexpr std::uint64_t kHostBytes = 512 * kMiB;
-constexpr std::int64_t kBatchTokens = 48;
-constexpr std::size_t kMicroBatches = 4;
-
-nlohmann::json deep_config() {
-  return {{"model_type", "llama"},   {"hidden_size", 32},           {"intermediate_size", 72},
-          {"num_hidden_layers", 12}, {"num_attention_heads", 4},    {"num_key_value_heads", 2},
-          {"vocab_size", 131},       {"tie_word_embeddings", true}, {"max_position_embeddings", 512}};
-}
 
 struct Way {
   std::string name;
@@ -44,40 +36,10 @@ struct Outcome {
   std::vector<std::byte> weights;
 };
 
-class Data {
- public:
-  explicit Data(const Architecture& arch) : arch_(arch) {}
-
-  // Documents of different lengths; the first half of each is a prompt.
-  std::vector<PackedDocuments> step(std::int64_t step_idx) {
-    ids_.clear();
-    labels_.clear();
-    std::vector<PackedDocuments> batches(kMicroBatches);
-    for (std::size_t idx = 0; idx < kMicroBatches; ++idx) {
-      for (const std::size_t length : {std::size_t{17} + idx, std::size_t{1}, std::size_t{20}}) {
-        const auto seed = static_cast<std::uint64_t>(step_idx) * 1000 + idx * 10 + length;
-        ids_.push_back(random_ids(arch_, length, seed));
-        std::vector<std::int32_t> labels(ids_.back().begin() + 1, ids_.back().end());
-        labels.push_back(-100);
-        std::fill(labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(length / 2), -100);
-        labels_.push_back(std::move(labels));
-      }
-    }
-    for (std::size_t idx = 0; idx < ids_.size(); ++idx) {
-      batches[idx / 3].push_back({.ids = ids_[idx], .labels = labels_[idx]});
-    }
-    return batches;
-  }
-
- private:
-  const Architecture& arch_;
-  std::vector<std::vector<std::int32_t>> ids_, labels_;
-};
-
 class SameBits : public testing::Test {
  protected:
   Outcome run(const OpenedModel& opened, Architecture arch, Way way, std::int64_t num_steps) {
-    way.schedule.batch_tokens = kBatchTokens;
+    way.schedule.batch_tokens = kRunBatchTokens;
     way.schedule.homes.assign(num_slices(arch), way.homes);
     const ScratchDirectory directory;
     PosixFileSystem files;
@@ -105,11 +67,11 @@ class SameBits : public testing::Test {
         step_memory(arch, way.schedule, {.chunk_bytes = store->chunk_bytes(), .optimizer_windows = 3});
     // Batches come and go with each wave.
     const std::uint64_t batches = static_cast<std::uint64_t>(way.schedule.wave) *
-                                  round_up(Batch::size_bytes(arch, kBatchTokens), Device::kAlignment);
+                                  round_up(Batch::size_bytes(arch, kRunBatchTokens), Device::kAlignment);
     EXPECT_EQ(before_bytes - device.free_bytes(), planned.device.total() - batches) << way.name;
     EXPECT_EQ(host.used_bytes() - before_host_bytes, planned.host.total()) << way.name;
     Outcome outcome;
-    Data data(arch);
+    RandomSteps data(arch);
     std::vector<std::shared_future<void>> ready(num_slices(arch));
     for (std::int64_t step = 1; step <= num_steps; ++step) {
       const StepResult result = runner.run(data.step(step), ready);
@@ -134,10 +96,6 @@ class SameBits : public testing::Test {
     return outcome;
   }
 };
-
-constexpr SliceHomes kOnDevice{Home::kDevice, Home::kDevice, Home::kDevice};
-constexpr SliceHomes kOnHost{Home::kHost, Home::kHost, Home::kHost};
-constexpr SliceHomes kOnDrives{Home::kNvme, Home::kNvme, Home::kNvme};
 
 std::vector<Way> ways() {
   return {

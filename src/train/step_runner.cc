@@ -77,7 +77,9 @@ StepResult StepRunner::run(std::span<const PackedDocuments> micro_batches,
                            const std::vector<std::shared_future<void>>& ready) {
   StepResult result = go(micro_batches, ready, Aim::kLearn);
   gradients_.wait();
-  for (const float square : gradients_.squares()) result.squared_norm += static_cast<double>(square);
+  const std::span<const float> squares = gradients_.squares();
+  result.squares.assign(squares.begin(), squares.end());
+  for (const float square : squares) result.squared_norm += static_cast<double>(square);
   return result;
 }
 

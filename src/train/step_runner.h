@@ -33,7 +33,8 @@ struct StepResult {
   double loss = 0;  // mean over all labels of the step
   std::int64_t num_labels = 0;
   std::int64_t num_tokens = 0;
-  double squared_norm = 0;  // of all gradients
+  double squared_norm = 0;     // of all gradients
+  std::vector<float> squares;  // of each slice's
 };
 
 class StepRunner {

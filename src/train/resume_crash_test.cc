@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run that is killed at any moment and resumed ends as one that never was.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/units.h"
+#include "train/handmade_run.h"
+#include "train/training_session.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::int64_t kNumSteps = 60;
+
+SessionOptions options_for(const OpenedModel& opened, const std::string& directory, SliceHomes homes) {
+  SessionOptions options{.model = &opened.model(),
+                         .schedule = {.wave = 2, .batch_tokens = kRunBatchTokens, .boundaries = Home::kHost},
+                         .buffers = {.chunk_bytes = 64 * kKiB, .staging_bytes = 2 * kMiB, .optimizer_windows = 3},
+                         .device_bytes = 16 * kMiB,
+                         .host_bytes = 128 * kMiB,
+                         .store_directories = {directory},
+                         .num_threads = 2};
+  options.schedule.homes.assign(num_slices(opened.arch()), homes);
+  return options;
+}
+
+// Runs on to the end, from wherever the store is. Every seventh step is saved where not every one is.
+void train(const std::string& folder, const std::string& directory, SliceHomes homes) {
+  const OpenedModel opened(folder);
+  const SessionOptions options = options_for(opened, directory, homes);
+  TrainingSession session(options);
+  const std::optional<std::string> note = session.committed_note();
+  if (note) {
+    session.resume();
+  } else {
+    session.begin(opened.slices(), "0", {});
+  }
+  RandomSteps data(opened.arch());
+  for (std::int64_t step = std::stoll(note.value_or("0")) + 1; step <= kNumSteps; ++step) {
+    session.step(data.step(step),
+                 {.adam = {.learning_rate = 3e-3, .weight_decay = 0.1, .step = step}, .max_grad_norm = 0.5},
+                 std::to_string(step));
+    if (step % 7 == 0 || step == kNumSteps) session.commit(std::to_string(step));
+  }
+  session.wait();
+}
+
+std::vector<std::byte> final_weights(const std::string& folder, const std::string& directory, SliceHomes homes) {
+  const OpenedModel opened(folder);
+  const SessionOptions options = options_for(opened, directory, homes);
+  TrainingSession session(options);
+  EXPECT_EQ(session.committed_note(), std::to_string(kNumSteps));
+  session.resume();
+  std::vector<std::byte> all;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(opened.arch()); ++slice_idx) {
+    const auto slice = session.weights(slice_idx);
+    all.insert(all.end(), slice.begin(), slice.end());
+  }
+  return all;
+}
+
+// Forks a process that trains, kills it `num_kills` times at random moments, then lets it end. This process has no
+// threads, which a fork would lose.
+int kill_and_resume(const std::string& folder, const std::string& directory, SliceHomes homes, int num_kills,
+                    Random& random) {
+  int num_killed = 0;
+  for (;;) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      train(folder, directory, homes);
+      std::_Exit(0);
+    }
+    if (num_killed < num_kills) {
+      // NOLINTNEXTLINE: the moment is what is tried, not what is waited for
+      std::this_thread::sleep_for(std::chrono::milliseconds(5 + random.below(60)));
+      ::kill(child, SIGKILL);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (WIFEXITED(status)) {
+      EXPECT_EQ(WEXITSTATUS(status), 0);
+      return num_killed;
+    }
+    ++num_killed;
+  }
+}
+
+class Resume : public testing::Test {
+ protected:
+  Resume() { make_random_model(folder_.path(), deep_config(4), {.spread = 0.1}); }
+
+  void expect_killed_ends_as_whole(SliceHomes homes) {
+    const ScratchDirectory whole;
+    Random random(5);
+    ASSERT_EQ(kill_and_resume(folder_.path(), whole.path(), homes, 0, random), 0);
+    const ScratchDirectory killed;
+    EXPECT_GE(kill_and_resume(folder_.path(), killed.path(), homes, 20, random), 10);
+    const std::vector<std::byte> expected = final_weights(folder_.path(), whole.path(), homes);
+    EXPECT_TRUE(final_weights(folder_.path(), killed.path(), homes) == expected);
+  }
+
+  ScratchDirectory folder_;
+};
+
+TEST_F(Resume, AfterTwentyKillsTheWeightsAreThoseOfARunThatNeverWasKilled) { expect_killed_ends_as_whole(kOnDrives); }
+
+TEST_F(Resume, AlsoWhereStateLivesInMemoryAndIsSavedNowAndThen) { expect_killed_ends_as_whole(kOnHost); }
+
+}  // namespace
+}  // namespace sluice

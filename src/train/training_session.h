@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model in training: device, host memory and drives as its schedule has them, and the store that survives it. Steps
+// follow one another while the optimizer of the last still runs. What is committed is whole: weights, optimizer state
+// and the caller's note, of one step. Where all state lives on the drives every step is committed as it is done; else
+// commit() writes what lives in memory first. For one thread.
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/page_memory.h"
+#include "base/progress.h"
+#include "device/cpu/cpu_device.h"
+#include "io/choose_engine.h"
+#include "io/posix/posix_file.h"
+#include "model/checkpoint_slices.h"
+#include "model/description.h"
+#include "plan/step_memory.h"
+#include "tier/run_keeper.h"
+#include "train/optimizer_lane.h"
+#include "train/step_runner.h"
+#include "train/training_state.h"
+
+namespace sluice {
+
+struct SessionOptions {
+  const ModelDescription* model = nullptr;
+  Schedule schedule;
+  StepBuffers buffers;
+  std::uint64_t device_bytes = 0;
+  std::uint64_t host_bytes = 0;
+  std::vector<std::string> store_directories;  // one a drive; they exist
+  std::size_t num_threads = 1;
+  LaneTrace* trace = nullptr;  // may be null
+};
+
+// How a step's gradients become new weights.
+struct UpdateSettings {
+  AdamWSettings adam;        // grad_scale follows from the clip
+  double max_grad_norm = 0;  // 0: no clip
+};
+
+struct SessionStep {
+  StepResult result;
+  double grad_norm = 0;  // before the clip
+};
+
+class TrainingSession {
+ public:
+  // Opens the store in the directories, or makes one. Throws OutOfBudget, IoError where the drives have no room.
+  explicit TrainingSession(const SessionOptions& options);
+  ~TrainingSession();
+
+  // The note of the last commit; nothing: begin().
+  std::optional<std::string> committed_note() const;
+  void begin(const CheckpointSlices& checkpoint, const std::string& note, const ProgressSink& progress);
+  void resume();
+
+  // Forward, backward, and the start of the update. `note` is what the step's commit will say. Throws InvalidInput,
+  // with nothing updated, where loss or gradients are not finite numbers; what the last step's update has thrown.
+  SessionStep step(std::span<const PackedDocuments> micro_batches, const UpdateSettings& settings,
+                   const std::string& note);
+  StepResult evaluate(std::span<const PackedDocuments> micro_batches);
+  // Until the last update is through. Throws what it has thrown.
+  void wait();
+
+  // Durable on return: everything as the last step left it.
+  void commit(const std::string& note);
+  void pin(const std::string& name) { store_->pin(name); }
+  void unpin(const std::string& name) { store_->unpin(name); }
+  bool commits_every_step() const { return commits_every_step_; }
+
+  // A slice's weights, after wait(); good until the next call.
+  std::span<const std::byte> weights(std::size_t slice_idx);
+
+  const Schedule& schedule() const { return options_.schedule; }
+  Device& device() { return device_; }
+  const Budget& host() const { return host_; }
+  const SliceStore& store() const { return *store_; }
+  IoEngine& engine() { return *choice_.engine; }
+  FileSystem& files() { return files_; }
+
+ private:
+  WeightKeeping weight_keeping();
+  void require_finite(const StepResult& result, double norm);
+
+  SessionOptions options_;
+  const Architecture& arch_;
+  bool commits_every_step_ = false;
+  PosixFileSystem files_;
+  EngineChoice choice_;
+  CpuDevice device_;
+  Budget host_;
+  std::unique_ptr<SliceStore> store_;
+  StagingRing ring_;
+  RunKeeper keeper_;
+  std::unique_ptr<StepRunner> runner_;
+  std::unique_ptr<OptimizerLane> optimizer_;
+  std::vector<std::shared_future<void>> ready_;
+  PageMemory slice_memory_;
+};
+
+}  // namespace sluice
