@@ -46,7 +46,7 @@ void ExampleReader::require_not_interrupted() {
   if (progress_.interrupted()) throw Cancelled("stopped while reading the data; nothing was kept");
 }
 
-std::optional<DocumentExamples> ExampleReader::next() {
+std::optional<RowExamples> ExampleReader::next() {
   while (file_idx_ < source_.files.size()) {
     require_not_interrupted();
     if (!rows_) open_file();
@@ -54,7 +54,7 @@ std::optional<DocumentExamples> ExampleReader::next() {
     progress_.report("reading rows", earlier_bytes_ + rows_->offset_bytes(), total_bytes_);
     std::optional<DocumentExamples> made = row ? examples_of(*row) : std::nullopt;
     files_[file_idx_].counts.num_bad = problems_.count() - num_bad_before_;
-    if (made) return made;
+    if (made) return RowExamples{file_idx_, row->line, std::move(*made)};
     if (row) continue;
     earlier_bytes_ += rows_->offset_bytes();
     num_bad_before_ = problems_.count();

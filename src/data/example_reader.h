@@ -41,6 +41,12 @@ struct FileSummary {
   RowCounts counts;
 };
 
+struct RowExamples {
+  std::size_t file_idx = 0;
+  std::uint64_t line = 0;
+  DocumentExamples document;
+};
+
 class ExampleReader {
  public:
   // Throws InvalidInput where a file is not there or its ending says nothing.
@@ -48,7 +54,7 @@ class ExampleReader {
 
   // What the next good row gave, which may be no example; nothing at the end. Throws IoError, Cancelled, and
   // InvalidInput where rows need a chat template that the model has not got.
-  std::optional<DocumentExamples> next();
+  std::optional<RowExamples> next();
 
   const RowProblems& problems() const { return problems_; }
   const std::vector<FileSummary>& files() const { return files_; }
