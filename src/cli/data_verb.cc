@@ -33,7 +33,7 @@ struct DataArguments {
   bool json = false;
 };
 
-constexpr std::size_t kMaxPathColumns = 28;
+constexpr std::size_t kMinPathColumns = 12;
 constexpr std::size_t kMaxSampleLines = 12;
 constexpr std::size_t kMaxSampleBytes = 1600;
 
@@ -92,9 +92,9 @@ void print_json(const DataReport& report) {
 }
 
 // The end of a path tells more than its beginning.
-std::string short_path(const std::string& path) {
-  if (display_width(path) <= kMaxPathColumns) return path;
-  std::size_t begin = path.size() - (kMaxPathColumns - 1);
+std::string short_path(const std::string& path, std::size_t max_columns) {
+  if (display_width(path) <= max_columns) return path;
+  std::size_t begin = path.size() - (max_columns - 1);
   while (begin < path.size() && (static_cast<unsigned char>(path[begin]) & 0xC0U) == 0x80U) ++begin;
   return "…" + path.substr(begin);
 }
@@ -109,15 +109,26 @@ std::vector<std::string> count_cells(const RowCounts& counts) {
 }
 
 void print_files(const DataReport& report) {
+  const std::vector<std::string> headers{"file", "schema", "rows", "bad", "cut", "dropped", "tokens", "trained"};
   std::vector<std::vector<std::string>> rows;
-  const auto add = [&](std::string name, std::string schema, const RowCounts& counts) {
-    rows.push_back({std::move(name), std::move(schema)});
+  const auto add = [&](const std::string& name, const std::string& schema, const RowCounts& counts) {
+    rows.push_back({name, schema});
     const std::vector<std::string> cells = count_cells(counts);
     rows.back().insert(rows.back().end(), cells.begin(), cells.end());
   };
-  for (const FileSummary& file : report.files) add(short_path(file.path), schema_text(file), file.counts);
+  for (const FileSummary& file : report.files) add(file.path, schema_text(file), file.counts);
   if (report.files.size() > 1) add("together", "", report.counts);
-  fmt::print("{}\n", render_table({"file", "schema", "rows", "bad", "cut", "dropped", "tokens", "trained"}, rows));
+  // What the other columns, two blanks apart, leave to the paths.
+  std::size_t taken = 1;
+  for (std::size_t i = 1; i < headers.size(); ++i) {
+    std::size_t width = headers[i].size();
+    for (const auto& row : rows) width = std::max(width, display_width(row[i]));
+    taken += width + 2;
+  }
+  const std::size_t columns = terminal_columns(stdout);
+  const std::size_t path_columns = std::max(columns > taken ? columns - taken : 0, kMinPathColumns);
+  for (auto& row : rows) row[0] = short_path(row[0], path_columns);
+  fmt::print("{}\n", render_table(headers, rows));
   if (report.counts.num_truncated > 0) {
     fmt::print("cut: longer than {} tokens, what is behind them is lost (--sequence-len)\n", report.sequence_len);
   }

@@ -94,7 +94,7 @@ std::optional<DocumentExamples> ExampleReader::examples_of(const Row& row) {
   } catch (const FormatError& refused) {
     return report("", refused.what());
   }
-  ++file.counts.num_rows;
+  if (!row.part || row.part->first) ++file.counts.num_rows;
   file.counts.num_truncated += made.truncated ? 1 : 0;
   file.counts.num_dropped += made.examples.empty() ? 1 : 0;
   file.counts.num_examples += made.examples.size();
