@@ -17,7 +17,6 @@
 #include "data/row_document.h"
 #include "data/row_reader.h"
 #include "text/byte_alphabet.h"
-#include "text/utf8.h"
 
 namespace {
 
@@ -34,9 +33,7 @@ std::unique_ptr<const sluice::Tokenizer> byte_tokenizer() {
     "decoder": {"type": "ByteLevel"},
     "model": {"type": "BPE", "merges": []}})");
   for (int byte = 0; byte < 256; ++byte) {
-    std::string letter;
-    sluice::append_utf8(letter, sluice::byte_letter(static_cast<unsigned char>(byte)));
-    document["model"]["vocab"][letter] = byte;
+    document["model"]["vocab"][std::string(sluice::byte_character(static_cast<unsigned char>(byte)))] = byte;
   }
   return sluice::parse_tokenizer(document.dump(), "tokenizer.json");
 }
@@ -46,7 +43,8 @@ const sluice::ModelText& model_text() {
     std::map<std::string, sluice::JinjaTemplate> templates;
     templates.try_emplace(
         "default",
-        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls | tojson }}"
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls | tojson "
+        "}}"
         "{% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
         "template");
     sluice::ModelText text{.folder = "model", .tokenizer = byte_tokenizer()};
@@ -60,7 +58,8 @@ void check_example(const sluice::Example& example) {
   CHECK(example.ids.size() == example.labels.size() && example.ids.size() <= kSequenceLen, "sizes are right");
   CHECK(example.num_labels() > 0 && example.labels.back() == sluice::kNoLabel, "something is learned");
   for (std::size_t i = 0; i + 1 < example.ids.size(); ++i) {
-    CHECK(example.labels[i] == sluice::kNoLabel || example.labels[i] == example.ids[i + 1], "a label is the next token");
+    CHECK(example.labels[i] == sluice::kNoLabel || example.labels[i] == example.ids[i + 1],
+          "a label is the next token");
   }
 }
 
@@ -74,7 +73,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::istringstream stream(std::string(reinterpret_cast<const char*>(data) + 1, size - 1));
   const sluice::ExampleMaker maker(model_text(), {.sequence_len = kSequenceLen});
   sluice::RowProblems problems(3);
-  const auto reader = sluice::read_rows(stream, "f", kFormats[data[0] % kFormats.size()], {.max_row_bytes = kMaxRowBytes});
+  const auto reader =
+      sluice::read_rows(stream, "f", kFormats[data[0] % kFormats.size()], {.max_row_bytes = kMaxRowBytes});
   std::uint64_t last_line = 0;
   while (const auto row = reader->next(problems)) {
     CHECK(row->line > 0 && row->line >= last_line, "rows come in order");

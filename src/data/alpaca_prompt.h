@@ -10,8 +10,8 @@ namespace sluice {
 
 struct AlpacaRow {
   std::string instruction;
-  std::string input;   // may be empty
-  std::string system;  // in place of the usual first paragraph, where not empty
+  std::string input;                                         // may be empty
+  std::string system;                                        // in place of the usual first paragraph, where not empty
   std::vector<std::pair<std::string, std::string>> history;  // instructions and responses, oldest first
 };
 

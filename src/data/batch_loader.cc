@@ -15,9 +15,7 @@
 namespace sluice {
 namespace {
 
-std::uint64_t epoch_seed(std::uint64_t seed, std::uint64_t epoch) {
-  return Random(Random(seed).next() + epoch).next();
-}
+std::uint64_t epoch_seed(std::uint64_t seed, std::uint64_t epoch) { return Random(Random(seed).next() + epoch).next(); }
 
 // Beyond any use, and their product far from overflowing.
 constexpr std::size_t kMaxBatch = 1'000'000;

@@ -85,7 +85,8 @@ DataReport check_data(const DataSource& source, const ExampleMaker& maker, const
     }
     // A file of plain text is as many rows as it gives examples; it has no length of its own.
     if (document.examples.size() > 1) {
-      row_lengths.insert(row_lengths.end(), example_lengths.end() - static_cast<std::ptrdiff_t>(document.examples.size()),
+      row_lengths.insert(row_lengths.end(),
+                         example_lengths.end() - static_cast<std::ptrdiff_t>(document.examples.size()),
                          example_lengths.end());
     } else {
       row_lengths.push_back(static_cast<std::uint32_t>(

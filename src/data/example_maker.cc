@@ -44,8 +44,8 @@ void require_utf8(const std::string& text, const char* key) {
 
 ExampleMaker::ExampleMaker(const ModelText& text, ExampleOptions options) : text_(text), options_(options) {
   if (options_.sequence_len < 2 || options_.sequence_len > kMaxSequenceLen) {
-    throw InvalidInput(fmt::format("the sequence length must be from 2 to {} tokens, got {}", kMaxSequenceLen,
-                                   options_.sequence_len));
+    throw InvalidInput(
+        fmt::format("the sequence length must be from 2 to {} tokens, got {}", kMaxSequenceLen, options_.sequence_len));
   }
 }
 

@@ -39,9 +39,10 @@ TEST_F(ExampleMakerTest, ALabelIsTheNextTokenWhereThatIsLearned) {
 TEST_F(ExampleMakerTest, TheAssistantsWordsAndTheEndOfItsTurnAreLearned) {
   const std::string row = R"({"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"},
       {"role": "user", "content": "Bye"}, {"role": "assistant", "content": "See you"}]})";
-  EXPECT_THAT(make(row).examples,
-              ElementsAre(example_of("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n[[Yo<|im_end|>]]\n"
-                                     "<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n[[See you<|im_end|>]]\n")));
+  EXPECT_THAT(
+      make(row).examples,
+      ElementsAre(example_of("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n[[Yo<|im_end|>]]\n"
+                             "<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n[[See you<|im_end|>]]\n")));
   EXPECT_THAT(make(row, kChatMl, {.learn = Learn::kEverything}).examples,
               ElementsAre(example_of("[[<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nYo<|im_end|>\n"
                                      "<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\nSee you<|im_end|>\n]]")));
@@ -108,8 +109,9 @@ TEST_F(ExampleMakerTest, PlainTextGoesOnInTheNextExample) {
 TEST_F(ExampleMakerTest, ATemplateOfOnesOwnTakesThePlaceOfTheModels) {
   ScratchDirectory folder;
   write_handmade_model(folder.path(), kChatMl);
-  write_text(folder.path("own.jinja"), "{{ bos_token }}{% for m in messages %}{{ m.role[0] }}:{{ m.content }}"
-                                       "{{ eos_token }}{% endfor %}{% if add_generation_prompt %}a:{% endif %}");
+  write_text(folder.path("own.jinja"),
+             "{{ bos_token }}{% for m in messages %}{{ m.role[0] }}:{{ m.content }}"
+             "{{ eos_token }}{% endfor %}{% if add_generation_prompt %}a:{% endif %}");
   const ModelText text = load_model_text(folder.path(), folder.path("own.jinja"));
   const Row row{.value = RowJson::parse(R"({"question": "q", "answer": "x"})")};
   EXPECT_THAT(ExampleMaker(text, {}).make(document_of_row(RowSchema::kQuestionAnswer, row)).examples,

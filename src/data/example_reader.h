@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The examples of a list of files, row by row, with everything counted on the way. One row is in memory. A file's schema
-// is that of its first good row, unless it is named. Borrows the maker. One thread.
+// The examples of a list of files, row by row, with everything counted on the way. One row is in memory. A file's
+// schema is that of its first good row, unless it is named. Borrows the maker. One thread.
 #pragma once
 
 #include <cstddef>

@@ -20,8 +20,8 @@ inline constexpr const char* kChatMl =
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>' + '\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
-// In the order of their ids, as the file spells them: special tokens, printable ASCII, space, line end, and one token of
-// two characters.
+// In the order of their ids, as the file spells them: special tokens, printable ASCII, space, line end, and one token
+// of two characters.
 inline std::vector<std::string> handmade_tokens() {
   std::vector<std::string> tokens{"<s>", "</s>", "<|im_start|>", "<|im_end|>"};
   for (char c = 0x21; c < 0x7F; ++c) tokens.emplace_back(1, c);
@@ -69,7 +69,10 @@ inline Example example_of(std::string_view marked) {
       marked.remove_prefix(2);
       continue;
     }
-    std::int32_t id = marked.starts_with("\n\n") ? 100 : marked[0] == '\n' ? 99 : marked[0] == ' ' ? 98 : marked[0] - 0x21 + 4;
+    std::int32_t id = marked.starts_with("\n\n") ? 100
+                      : marked[0] == '\n'        ? 99
+                      : marked[0] == ' '         ? 98
+                                                 : marked[0] - 0x21 + 4;
     std::size_t size = id == 100 ? 2 : 1;
     for (std::int32_t special = 0; special < 4; ++special) {
       const std::string& name = tokens[static_cast<std::size_t>(special)];

@@ -35,9 +35,10 @@ ExampleSplit split_examples(std::size_t num_examples, double val_set_size, std::
   }
   const std::size_t num_wanted = num_held_out(num_examples, val_set_size);
   if (num_wanted >= num_examples) {
-    throw InvalidInput(fmt::format(
-        "holding out {} of {} examples (val_set_size {}) leaves none to train on; make val_set_size smaller, or add data",
-        num_wanted, num_examples, val_set_size));
+    throw InvalidInput(
+        fmt::format("holding out {} of {} examples (val_set_size {}) leaves none to train on; make val_set_size "
+                    "smaller, or add data",
+                    num_wanted, num_examples, val_set_size));
   }
   ExampleSplit split;
   split.held_out.reserve(num_wanted);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON lines and JSON arrays. A row's text is cut out first, without understanding it, so that one that is wrong spoils
 // no other, then parsed.
-#include "data/format_readers.h"
-
 #include <fmt/format.h>
+
+#include "data/format_readers.h"
 
 namespace sluice {
 namespace {
@@ -67,8 +67,9 @@ bool JsonReader::at_row_of_array(RowProblems& problems) {
   source().get();
   source().skip_blanks();
   if (source().peek() != CharSource::kEnd) {
-    report(problems, source().line(), "",
-           "something follows the ] of the array of rows; put all rows into one array, or one row a line into a .jsonl");
+    report(
+        problems, source().line(), "",
+        "something follows the ] of the array of rows; put all rows into one array, or one row a line into a .jsonl");
   }
   state_ = State::kDone;
   return false;

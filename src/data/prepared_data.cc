@@ -104,8 +104,7 @@ void make_prepared(const PrepareRequest& request, std::uint64_t fingerprint, con
                                    request.source.files.front(), counts.num_rows, counts.num_dropped,
                                    request.maker.options().sequence_len));
   }
-  writer.finish(
-      {.fingerprint = fingerprint, .sequence_len = request.maker.options().sequence_len, .counts = counts});
+  writer.finish({.fingerprint = fingerprint, .sequence_len = request.maker.options().sequence_len, .counts = counts});
 }
 
 }  // namespace

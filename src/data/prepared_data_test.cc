@@ -20,7 +20,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr const char* kRows = "{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"prompt\": \"cd\", \"completion\": \"ef\"}\n";
+constexpr const char* kRows =
+    "{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"prompt\": \"cd\", \"completion\": \"ef\"}\n";
 
 class PreparedDataTest : public testing::Test {
  protected:
@@ -87,9 +88,8 @@ TEST_F(PreparedDataTest, DamageIsFoundAndMended) {
 }
 
 TEST_F(PreparedDataTest, NothingIsLeftWhereTheDriveIsFull) {
-  disk_.set_hook([](const FakeOperation& operation) {
-    return operation.op == FakeOp::kSync ? Fault::kEnospc : Fault::kNone;
-  });
+  disk_.set_hook(
+      [](const FakeOperation& operation) { return operation.op == FakeOp::kSync ? Fault::kEnospc : Fault::kNone; });
   EXPECT_THROW(prepare(), IoError);
   disk_.set_hook({});
   EXPECT_FALSE(disk_.exists("/p/data"));
@@ -113,7 +113,8 @@ class BatchLoaderTest : public PreparedDataTest {
  protected:
   BatchLoaderTest() {
     std::string rows;
-    for (int i = 0; i < 23; ++i) rows += "{\"text\": \"" + std::string(static_cast<std::size_t>(1 + i % 9), 'a') + "\"}\n";
+    for (int i = 0; i < 23; ++i)
+      rows += "{\"text\": \"" + std::string(static_cast<std::size_t>(1 + i % 9), 'a') + "\"}\n";
     write_text(rows_path(), rows);
   }
 };

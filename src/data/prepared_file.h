@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file that keeps examples, little-endian:
 //
-//   header (128 bytes) | tokens, 4 bytes each: the id, its highest bit set where it is learned | index: for each example
-//   its number of tokens and the low half of their XXH3
+//   header (128 bytes) | tokens, 4 bytes each: the id, its highest bit set where it is learned | index: for each
+//   example its number of tokens and the low half of their XXH3
 //
 // Header and index have checksums of their own. Pure functions over bytes; nothing is trusted.
 #pragma once

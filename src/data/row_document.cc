@@ -50,7 +50,9 @@ RowJson optional_list(const RowJson& row, std::string_view key) {
   return list_at(row, key);
 }
 
-RowJson message(std::string_view role, std::string content) { return {{"role", role}, {"content", std::move(content)}}; }
+RowJson message(std::string_view role, std::string content) {
+  return {{"role", role}, {"content", std::move(content)}};
+}
 
 void check_role(const std::string& role, const std::string& key) {
   static constexpr std::array<std::string_view, 7> kRoles{"system", "developer", "user",   "assistant",
@@ -73,8 +75,7 @@ void check_message(const RowJson& item, std::string_view list, std::size_t idx) 
   if (content == item.end() || content->is_null()) {
     if (!calls_tools) throw BadRow(content_key, "the content is missing; write what was said, or a list of tool_calls");
   } else if (!content->is_string() && !content->is_array()) {
-    throw BadRow(content_key,
-                 fmt::format("wanted a string or a list of parts, found {}", describe_row_json(*content)));
+    throw BadRow(content_key, fmt::format("wanted a string or a list of parts, found {}", describe_row_json(*content)));
   }
 }
 

@@ -52,8 +52,8 @@ TEST(RowDocument, SpeakersOfShareGptGetTheirRoles) {
 }
 
 TEST(RowDocument, AlpacaIsAConversationAndItsOwnPrompt) {
-  const Document made = document(
-      R"({"instruction": "Add.", "input": "1 2", "output": "3", "system": "", "history": [["Hi", "Ho"]]})");
+  const Document made =
+      document(R"({"instruction": "Add.", "input": "1 2", "output": "3", "system": "", "history": [["Hi", "Ho"]]})");
   EXPECT_EQ(made.messages.dump(), R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"},)"
                                   R"({"role":"user","content":"Add.\n1 2"},{"role":"assistant","content":"3"}])");
   EXPECT_EQ(document(R"({"instruction": "Add.", "input": "1 2", "output": "3"})").raw->prompt,
@@ -85,13 +85,16 @@ TEST(RowDocument, RefusalsNameTheKeyAndWhatToDo) {
   EXPECT_THAT(refusal(R"({"messages": []})"), HasSubstr("messages: the conversation is empty"));
   EXPECT_THAT(refusal(R"({"messages": {"role": "user"}})"), HasSubstr("messages: wanted a list, found an object"));
   EXPECT_THAT(refusal(R"({"messages": ["q"]})"), HasSubstr("messages[0]: wanted an object"));
-  EXPECT_THAT(refusal(R"({"conversations": [{"from": "me", "value": "q"}]})"), HasSubstr("conversations[0].from: nobody"));
-  EXPECT_THAT(refusal(R"({"conversations": [{"from": "gpt"}]})"), HasSubstr("conversations[0].value: the key is missing"));
+  EXPECT_THAT(refusal(R"({"conversations": [{"from": "me", "value": "q"}]})"),
+              HasSubstr("conversations[0].from: nobody"));
+  EXPECT_THAT(refusal(R"({"conversations": [{"from": "gpt"}]})"),
+              HasSubstr("conversations[0].value: the key is missing"));
   EXPECT_THAT(refusal(R"({"conversations": [{"from": "function_call", "value": "call f"}]})"),
               HasSubstr("conversations[0].value: not JSON"));
   EXPECT_THAT(refusal(R"({"instruction": "i", "output": 3})"), HasSubstr("output: wanted a string, found 3"));
   EXPECT_THAT(refusal(R"({"instruction": "i", "output": "o", "history": [["x"]]})"), HasSubstr("history[0]: wanted"));
-  EXPECT_THAT(refusal(R"({"prompt": "p", "completion": [1]})"), HasSubstr("completion: prompt and completion must both"));
+  EXPECT_THAT(refusal(R"({"prompt": "p", "completion": [1]})"),
+              HasSubstr("completion: prompt and completion must both"));
   EXPECT_THAT(refusal(R"({"inputs": 1, "targets": 2})"), HasSubstr("found inputs, targets"));
   EXPECT_THAT(refusal(R"({"prompt": "p", "chosen": "c", "rejected": "r"})"), HasSubstr("preference pair"));
   EXPECT_THAT(refusal("[1]"), HasSubstr("a row must be a JSON object"));

@@ -32,8 +32,8 @@ RowFormat row_format_of(const std::string& path) {
   if (ending == ".csv") return RowFormat::kCsv;
   if (ending == ".tsv") return RowFormat::kTsv;
   if (ending == ".txt" || ending == ".text" || ending == ".md" || ending == ".markdown") return RowFormat::kText;
-  throw InvalidInput(
-      fmt::format("{} does not tell by its ending what it holds; name it .jsonl, .json, .csv, .tsv, .txt or .md", path));
+  throw InvalidInput(fmt::format(
+      "{} does not tell by its ending what it holds; name it .jsonl, .json, .csv, .tsv, .txt or .md", path));
 }
 
 std::unique_ptr<RowReader> read_rows(std::istream& stream, const std::string& path, RowFormat format,

@@ -19,12 +19,13 @@ struct NamedSchema {
 };
 
 // The first whose keys are there is taken.
-constexpr std::array<NamedSchema, 6> kSchemas{{{RowSchema::kMessages, "messages", {"messages", ""}},
-                                               {RowSchema::kConversations, "conversations", {"conversations", ""}},
-                                               {RowSchema::kInstruction, "instruction", {"instruction", "output"}},
-                                               {RowSchema::kPromptCompletion, "prompt-completion", {"prompt", "completion"}},
-                                               {RowSchema::kQuestionAnswer, "question-answer", {"question", "answer"}},
-                                               {RowSchema::kText, "text", {"text", ""}}}};
+constexpr std::array<NamedSchema, 6> kSchemas{
+    {{RowSchema::kMessages, "messages", {"messages", ""}},
+     {RowSchema::kConversations, "conversations", {"conversations", ""}},
+     {RowSchema::kInstruction, "instruction", {"instruction", "output"}},
+     {RowSchema::kPromptCompletion, "prompt-completion", {"prompt", "completion"}},
+     {RowSchema::kQuestionAnswer, "question-answer", {"question", "answer"}},
+     {RowSchema::kText, "text", {"text", ""}}}};
 
 constexpr std::string_view kExpected =
     "messages, conversations, instruction with output, prompt with completion, question with answer, or text";
@@ -71,7 +72,8 @@ RowSchema detect_schema(const RowJson& row) {
   for (const NamedSchema& known : kSchemas) {
     if (row.contains(known.keys[0]) && (known.keys[1].empty() || row.contains(known.keys[1]))) return known.schema;
   }
-  throw BadRow("", fmt::format("the keys fit no schema: wanted {}; found {}; rename them", kExpected, listed_keys(row)));
+  throw BadRow("",
+               fmt::format("the keys fit no schema: wanted {}; found {}; rename them", kExpected, listed_keys(row)));
 }
 
 }  // namespace sluice

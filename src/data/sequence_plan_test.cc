@@ -23,7 +23,8 @@ std::vector<std::uint32_t> random_lengths(std::size_t count, std::uint32_t longe
   Random random(7);
   std::vector<std::uint32_t> lengths(count);
   // Most are short, as in real data.
-  for (std::uint32_t& length : lengths) length = 1 + static_cast<std::uint32_t>(random.below(1 + random.below(longest)));
+  for (std::uint32_t& length : lengths)
+    length = 1 + static_cast<std::uint32_t>(random.below(1 + random.below(longest)));
   return lengths;
 }
 
