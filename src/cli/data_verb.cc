@@ -221,13 +221,25 @@ void print_samples(const DataReport& report) {
   }
 }
 
+// One line for each kind of problem, with the lines of the file that have it too.
 void print_problems(const DataReport& report) {
   if (report.counts.num_bad == 0) return;
   fmt::print("\n{} bad row{}\n", report.counts.num_bad, report.counts.num_bad == 1 ? "" : "s");
-  for (const RowProblem& problem : report.problems) {
-    std::string line;
-    append_visible(line, problem.text());
-    fmt::print("{}\n", line);
+  std::vector<bool> printed(report.problems.size());
+  for (std::size_t i = 0; i < report.problems.size(); ++i) {
+    if (printed[i]) continue;
+    const RowProblem& problem = report.problems[i];
+    std::string out;
+    append_visible(out, problem.text());
+    std::string others;
+    for (std::size_t j = i + 1; j < report.problems.size(); ++j) {
+      const RowProblem& other = report.problems[j];
+      if (other.file != problem.file || other.key != problem.key || other.what != problem.what) continue;
+      printed[j] = true;
+      others += fmt::format("{}{}", others.empty() ? "" : ", ", other.line);
+    }
+    if (!others.empty()) out += fmt::format("\n  the same in line {}", others);
+    fmt::print("{}\n", out);
   }
   if (report.counts.num_bad > report.problems.size()) {
     fmt::print("… and {} more\n", report.counts.num_bad - report.problems.size());
