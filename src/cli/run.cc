@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/bench_verb.h"
+#include "cli/data_verb.h"
 #include "cli/env_verb.h"
 #include "cli/generate_verb.h"
 #include "cli/model_verb.h"
@@ -25,6 +26,7 @@ int run_command_line(int argc, char** argv) {
   app.add_flag_callback(
       "--verbose", [] { set_log_level(LogLevel::kDebug); }, "Say more on standard error");
   add_env_verb(app);
+  add_data_verb(app);
   add_generate_verb(app);
   add_model_verb(app);
   add_bench_verb(app);

@@ -45,10 +45,8 @@ double fraction_done(const ProgressState& state) {
   return static_cast<double>(state.done_bytes) / static_cast<double>(state.total_bytes);
 }
 
-std::string bar(double fraction, std::size_t num_cells) {
-  constexpr std::array<std::string_view, kEighths> kPartial{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-  const auto eighths = static_cast<std::size_t>(fraction * static_cast<double>(num_cells * kEighths));
-  const std::string filled = repeated("█", eighths / kEighths) + std::string(kPartial[eighths % kEighths]);
+std::string framed_bar(double fraction, std::size_t num_cells) {
+  const std::string filled = render_bar(fraction, num_cells);
   return "▕" + filled + std::string(num_cells - display_width(filled), ' ') + "▏";
 }
 
@@ -132,6 +130,12 @@ std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_code_point));
 }
 
+std::string render_bar(double fraction, std::size_t num_cells) {
+  constexpr std::array<std::string_view, kEighths> kPartial{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const auto eighths = static_cast<std::size_t>(fraction * static_cast<double>(num_cells * kEighths));
+  return repeated("█", eighths / kEighths) + std::string(kPartial[eighths % kEighths]);
+}
+
 std::string render_progress(const ProgressState& state, std::size_t num_columns) {
   const double fraction = fraction_done(state);
   // Fields of fixed width, so that the line does not jump about.
@@ -144,7 +148,7 @@ std::string render_progress(const ProgressState& state, std::size_t num_columns)
   const std::size_t reserve = display_width("ETA over 99 h") - display_width(time_left(state)) + 4 + 2;
   const std::size_t taken = display_width(state.label) + display_width(figures) + reserve;
   std::string line = state.label + "  ";
-  if (room >= taken + kMinBarCells) line += bar(fraction, std::min(room - taken, kMaxBarCells)) + "  ";
+  if (room >= taken + kMinBarCells) line += framed_bar(fraction, std::min(room - taken, kMaxBarCells)) + "  ";
   line += figures;
   return std::string(clipped(line, room));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command line draws for people: a progress bar and tables. Widths count UTF-8 code points, so text is taken
+// What the command line draws for people: bars and tables. Widths count UTF-8 code points, so text is taken
 // to have none that are wide or combine. Not thread-safe: one thread at a time.
 #pragma once
 
@@ -20,6 +20,9 @@ bool is_terminal(std::FILE* stream);
 std::size_t terminal_columns(std::FILE* stream);
 
 std::size_t display_width(std::string_view text);
+
+// As many eighths of `num_cells` as the fraction is, from 0 to 1; nothing behind them.
+std::string render_bar(double fraction, std::size_t num_cells);
 
 struct ProgressState {
   std::string label;

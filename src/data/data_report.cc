@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/data_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/units.h"
+#include "data/sequence_plan.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t kNumSamples = 3;
+constexpr std::uint64_t kMaxBins = 12;
+// What a run would start with, unless it is told otherwise; the fill hardly depends on it.
+constexpr std::uint64_t kSeed = 42;
+
+// Token by token, so that a character of several tokens stays whole: it goes to the run that completes it.
+SampleRow make_sample(const Tokenizer& tokenizer, const Example& example) {
+  SampleRow sample{.num_tokens = example.ids.size(), .num_learned_tokens = example.num_labels()};
+  TokenStream stream(tokenizer, SkipSpecial::kNo);
+  const auto append = [&](const std::string& text, bool learned) {
+    if (text.empty()) return;
+    if (sample.runs.empty() || sample.runs.back().learned != learned) sample.runs.push_back({.learned = learned});
+    sample.runs.back().text += text;
+  };
+  bool learned = false;
+  for (std::size_t i = 0; i < example.ids.size(); ++i) {
+    learned = i > 0 && example.labels[i - 1] != kNoLabel;
+    append(stream.push(static_cast<TokenId>(example.ids[i])), learned);
+  }
+  append(stream.finish(), learned);
+  return sample;
+}
+
+// 1, 2 or 5 times a power of ten, so that at most kMaxBins cover the range.
+std::uint64_t round_width(std::uint64_t range) {
+  for (std::uint64_t power = 1;; power *= 10) {
+    for (const std::uint64_t factor : {1, 2, 5}) {
+      if (div_ceil(range, power * factor) <= kMaxBins) return power * factor;
+    }
+  }
+}
+
+}  // namespace
+
+LengthSummary summarize_lengths(const std::vector<std::uint32_t>& lengths, std::size_t sequence_len) {
+  LengthSummary summary;
+  if (lengths.empty()) return summary;
+  const auto at_fraction = [&](double fraction) {
+    const auto rank = static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(lengths.size())));
+    return lengths[std::max<std::size_t>(rank, 1) - 1];
+  };
+  summary.shortest = lengths.front();
+  summary.median = at_fraction(0.5);
+  summary.percentile_95 = at_fraction(0.95);
+  summary.longest = lengths.back();
+  const std::uint64_t limit = sequence_len + 1;  // the first length that is cut off
+  const std::uint64_t range = std::min<std::uint64_t>(limit, summary.longest + 1);
+  const std::uint64_t width = round_width(range);
+  const auto count_below = [&](std::uint64_t end) {
+    return static_cast<std::uint64_t>(std::lower_bound(lengths.begin(), lengths.end(), end) - lengths.begin());
+  };
+  for (std::uint64_t begin = 0; begin < range; begin += width) {
+    const std::uint64_t end = summary.longest < limit ? begin + width : std::min(begin + width, limit);
+    summary.bins.push_back({begin, end, count_below(end) - count_below(begin)});
+  }
+  if (summary.longest >= limit) {
+    summary.bins.push_back({limit, summary.longest + 1, count_below(summary.longest + 1) - count_below(limit)});
+  }
+  return summary;
+}
+
+DataReport check_data(const DataSource& source, const ExampleMaker& maker, const ProgressSink& progress) {
+  ExampleReader reader(source, maker, progress);
+  DataReport report{.sequence_len = maker.options().sequence_len};
+  std::vector<std::uint32_t> row_lengths;
+  std::vector<std::uint32_t> example_lengths;
+  while (const auto row = reader.next()) {
+    const DocumentExamples& document = row->document;
+    for (const Example& example : document.examples) {
+      example_lengths.push_back(static_cast<std::uint32_t>(example.ids.size()));
+    }
+    // A file of plain text is as many rows as it gives examples; it has no length of its own.
+    if (document.examples.size() > 1) {
+      row_lengths.insert(row_lengths.end(),
+                         example_lengths.end() - static_cast<std::ptrdiff_t>(document.examples.size()),
+                         example_lengths.end());
+    } else {
+      row_lengths.push_back(static_cast<std::uint32_t>(
+          std::min<std::size_t>(document.num_tokens, std::numeric_limits<std::uint32_t>::max())));
+    }
+    if (report.samples.size() < kNumSamples && !document.examples.empty()) {
+      SampleRow sample = make_sample(*maker.text().tokenizer, document.examples.front());
+      sample.file = reader.files()[row->file_idx].path;
+      sample.line = row->line;
+      report.samples.push_back(std::move(sample));
+    }
+  }
+  report.files = reader.files();
+  report.counts = reader.counts();
+  report.problems = reader.problems().first();
+  std::sort(row_lengths.begin(), row_lengths.end());
+  report.lengths = summarize_lengths(row_lengths, report.sequence_len);
+  const SequencePlan plan = plan_sequences(example_lengths, report.sequence_len, Packing::kPacked, kSeed);
+  report.num_sequences = plan.num_sequences();
+  report.packing_fill = plan.fill(report.sequence_len);
+  return report;
+}
+
+}  // namespace sluice

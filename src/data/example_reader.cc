@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/example_reader.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+std::uint64_t require_file(const std::string& path) {
+  std::error_code failure;
+  if (std::filesystem::is_directory(path, failure)) {
+    throw InvalidInput(fmt::format("{} is a directory; name the data files in it", path));
+  }
+  const std::uint64_t size_bytes = std::filesystem::file_size(path, failure);
+  if (failure) throw InvalidInput(fmt::format("cannot read {}: {}", path, failure.message()));
+  row_format_of(path);
+  return size_bytes;
+}
+
+}  // namespace
+
+ExampleReader::ExampleReader(DataSource source, const ExampleMaker& maker, ProgressSink progress)
+    : source_(std::move(source)), maker_(maker), progress_(std::move(progress)) {
+  if (source_.files.empty()) throw InvalidInput("there is no data file to read; name one");
+  for (const std::string& path : source_.files) {
+    total_bytes_ += require_file(path);
+    files_.push_back({.path = path, .schema = source_.schema});
+  }
+}
+
+void ExampleReader::open_file() {
+  const std::string& path = source_.files[file_idx_];
+  stream_ = std::make_unique<std::ifstream>(path, std::ios::binary);
+  if (!*stream_) throw IoError(errno, fmt::format("cannot read {}: {}", path, errno_text(errno)));
+  rows_ = read_rows(*stream_, path, row_format_of(path), source_.limits);
+}
+
+void ExampleReader::require_not_interrupted() {
+  if (progress_.interrupted()) throw Cancelled("stopped while reading the data; nothing was kept");
+}
+
+std::optional<RowExamples> ExampleReader::next() {
+  while (file_idx_ < source_.files.size()) {
+    require_not_interrupted();
+    if (!rows_) open_file();
+    const std::optional<Row> row = rows_->next(problems_);
+    progress_.report("reading rows", earlier_bytes_ + rows_->offset_bytes(), total_bytes_);
+    std::optional<DocumentExamples> made = row ? examples_of(*row) : std::nullopt;
+    files_[file_idx_].counts.num_bad = problems_.count() - num_bad_before_;
+    if (made) return RowExamples{file_idx_, row->line, std::move(*made)};
+    if (row) continue;
+    earlier_bytes_ += rows_->offset_bytes();
+    num_bad_before_ = problems_.count();
+    rows_.reset();
+    ++file_idx_;
+  }
+  return std::nullopt;
+}
+
+RowSchema ExampleReader::schema_for(const Row& row) {
+  std::optional<RowSchema>& schema = files_[file_idx_].schema;
+  if (!schema) schema = detect_schema(row.value);
+  return *schema;
+}
+
+// Nothing where the row is bad.
+std::optional<DocumentExamples> ExampleReader::examples_of(const Row& row) {
+  FileSummary& file = files_[file_idx_];
+  const auto report = [&](std::string key, std::string what) {
+    problems_.add({file.path, row.line, std::move(key), std::move(what)});
+    return std::nullopt;
+  };
+  Document document;
+  try {
+    document = document_of_row(schema_for(row), row);
+  } catch (const BadRow& bad) {
+    return report(bad.key(), bad.what());
+  }
+  maker_.require_template_for(document);
+  DocumentExamples made;
+  try {
+    made = maker_.make(document);
+  } catch (const BadRow& bad) {
+    return report(bad.key(), bad.what());
+  } catch (const InvalidInput& refused) {
+    return report("", refused.what());
+  } catch (const FormatError& refused) {
+    return report("", refused.what());
+  }
+  if (!row.part || row.part->first) ++file.counts.num_rows;
+  file.counts.num_truncated += made.truncated ? 1 : 0;
+  file.counts.num_dropped += made.examples.empty() ? 1 : 0;
+  file.counts.num_examples += made.examples.size();
+  for (const Example& example : made.examples) {
+    file.counts.num_tokens += example.ids.size();
+    file.counts.num_learned_tokens += example.num_labels();
+  }
+  return made;
+}
+
+RowCounts ExampleReader::counts() const {
+  RowCounts all;
+  for (const FileSummary& file : files_) {
+    all.num_rows += file.counts.num_rows;
+    all.num_examples += file.counts.num_examples;
+    all.num_tokens += file.counts.num_tokens;
+    all.num_learned_tokens += file.counts.num_learned_tokens;
+    all.num_truncated += file.counts.num_truncated;
+    all.num_dropped += file.counts.num_dropped;
+    all.num_bad += file.counts.num_bad;
+  }
+  return all;
+}
+
+}  // namespace sluice

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`sluice data check` as a user meets it. Usage: data_test.py SLUICE
+
+Tokens are single characters, so what is counted is counted here again: Python's json and csv write the rows, Jinja2
+renders them, len() counts."""
+
+import csv
+import fcntl
+import json
+import os
+import pty
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import unittest
+
+import jinja2
+
+SLUICE = sys.argv.pop(1)
+
+SPECIAL = ["<s>", "</s>", "<|im_start|>", "<|im_end|>"]
+CHATML = ("{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>' + '\n' }}{% endfor %}"
+          "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}")
+
+
+def tokenizer():
+    letters = [chr(code) for code in range(0x21, 0x7F)] + ["Ġ", "Ċ"]
+    return {
+        "version": "1.0",
+        "added_tokens": [{"id": idx, "content": token, "special": True, "normalized": False}
+                         for idx, token in enumerate(SPECIAL)],
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": {token: idx for idx, token in enumerate(SPECIAL + letters)}, "merges": []},
+    }
+
+
+def num_tokens(text):
+    """Of a text whose tokens are characters and special tokens."""
+    for token in SPECIAL:
+        text = text.replace(token, "\0")
+    return len(text)
+
+
+def conversations():
+    rng = random.Random(3)
+    letters = "abc dE,\"'\n;:{}[]|"
+    words = lambda: "".join(rng.choice(letters) for _ in range(rng.randint(1, 60))).strip() or "x"
+    return [(words(), words()) for _ in range(200)]
+
+
+class DataCheck(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.dir = scratch.name
+        self.model = os.path.join(self.dir, "model")
+        os.mkdir(self.model)
+        self.write("model/tokenizer.json", json.dumps(tokenizer()))
+        self.write("model/tokenizer_config.json", json.dumps({"bos_token": "<s>", "eos_token": "</s>"}))
+        self.write("model/chat_template.jinja", CHATML)
+
+    def write(self, name, text):
+        path = os.path.join(self.dir, name)
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        return path
+
+    def run_check(self, *words):
+        return subprocess.run([SLUICE, "data", "check", *words, "--model", self.model], capture_output=True, text=True,
+                              timeout=120, encoding="utf-8")
+
+    def report(self, *words, code=0):
+        done = self.run_check(*words, "--json")
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        return json.loads(done.stdout)
+
+    def test_every_format_and_schema_counts_the_same_tokens(self):
+        rows = conversations()
+        environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
+        template = environment.from_string(CHATML)
+        tokens, trained = 0, 0
+        for question, answer in rows:
+            text = template.render(messages=[{"role": "user", "content": question},
+                                             {"role": "assistant", "content": answer}])
+            tokens += num_tokens(text)
+            trained += num_tokens(answer) + 1
+
+        def lines(make):
+            return "".join(json.dumps(make(question, answer)) + "\n" for question, answer in rows)
+
+        chat = lambda q, a: [{"role": "user", "content": q}, {"role": "assistant", "content": a}]
+        table = os.path.join(self.dir, "f.csv")
+        with open(table, "w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("question", "answer"), *rows])
+        objects = [{"question": question, "answer": answer} for question, answer in rows]
+        files = {
+            self.write("a.jsonl", lines(lambda q, a: {"messages": chat(q, a)})): "messages",
+            self.write("b.jsonl", lines(lambda q, a: {"conversations": [{"from": "human", "value": q},
+                                                                       {"from": "gpt", "value": a}]})): "conversations",
+            self.write("c.jsonl", lines(lambda q, a: {"instruction": q, "input": "", "output": a})): "instruction",
+            self.write("d.jsonl", lines(lambda q, a: {"prompt": chat(q, a)[:1],
+                                                      "completion": chat(q, a)[1:]})): "prompt-completion",
+            self.write("e.json", json.dumps(objects, indent=2)): "question-answer",
+            table: "question-answer",
+        }
+        report = self.report(*files)
+        for entry in report["files"]:
+            wanted = {"file": entry["file"], "schema": files[entry["file"]], "rows": 200, "bad_rows": 0, "truncated": 0,
+                      "dropped": 0, "examples": 200, "tokens": tokens, "trained_tokens": trained}
+            self.assertEqual(entry, wanted)
+        self.assertEqual(report["tokens"], 6 * tokens)
+        self.assertEqual(sum(entry["rows"] for entry in report["lengths"]["histogram"]), 1200)
+        self.assertGreater(report["packing"]["fill"], 0.98)
+        everything = self.report(table, "--train-on-inputs")
+        self.assertEqual(everything["trained_tokens"], tokens - 200)  # nothing predicts the first token of a row
+
+    def test_raw_text_ends_with_the_end_of_text(self):
+        path = self.write("a.jsonl", json.dumps({"text": "abc"}) + "\n" + json.dumps({"text": "d"}) + "\n")
+        report = self.report(path)
+        self.assertEqual((report["tokens"], report["trained_tokens"]), (6, 4))
+        self.assertEqual([run["text"] for run in report["samples"][0]["text"] if run["trained"]], ["bc</s>"])
+        book = self.write("b.txt", "abcdefgh\n")
+        report = self.report(book, "--sequence-len", "4")
+        self.assertEqual((report["rows"], report["examples"], report["tokens"], report["truncated"]), (1, 3, 10, 0))
+
+    def test_rows_are_cut_and_dropped_by_the_sequence_length(self):
+        rows = [{"prompt": "ab", "completion": "cd"}, {"prompt": "abcdef", "completion": "g"}]
+        path = self.write("a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        report = self.report(path, "--sequence-len", "4")
+        self.assertEqual([report[key] for key in ("rows", "truncated", "dropped", "tokens", "trained_tokens")],
+                         [2, 2, 1, 4, 2])
+
+    def test_bad_rows_are_named_with_the_place_and_the_key(self):
+        path = self.write("a.jsonl", '{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}\n'
+                                     '{"messages": [{"role": "user", "content": "q"}, {"role": "bot", "content": "a"}]}\n'
+                                     '{"messages": \n')
+        done = self.run_check(path)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("2 bad rows", done.stdout)
+        self.assertIn(f'{path}:2:messages[1].role: there is no role "bot"; use system, user, assistant or tool', done.stdout)
+        self.assertIn(f"{path}:3: not JSON", done.stdout)
+        report = self.report(path, code=2)
+        self.assertEqual([(error["line"], error["key"]) for error in report["errors"]], [(2, "messages[1].role"), (3, "")])
+        self.assertEqual((report["rows"], report["bad_rows"]), (1, 2))
+
+    def test_a_named_schema_is_taken_and_others_are_refused(self):
+        path = self.write("a.jsonl", json.dumps({"text": "abc", "question": "q", "answer": "a"}) + "\n")
+        self.assertEqual(self.report(path)["files"][0]["schema"], "question-answer")
+        self.assertEqual(self.report(path, "--schema", "text")["files"][0]["schema"], "text")
+        done = self.run_check(path, "--schema", "prose")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('there is no schema "prose"', done.stderr)
+
+    def test_mistakes_of_the_user_are_one_sentence(self):
+        rows = self.write("a.jsonl", json.dumps({"question": "q", "answer": "a"}) + "\n")
+        other = self.write("a.parquet", "x")
+        for words, part in (((os.path.join(self.dir, "none.jsonl"),), "none.jsonl"), ((self.dir,), "is a directory"),
+                            ((other,), "a.parquet"), ((rows, "--sequence-len", "1"), "sequence length")):
+            done = self.run_check(*words)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.assertIn(part, done.stderr)
+        os.remove(os.path.join(self.model, "chat_template.jinja"))
+        done = self.run_check(rows)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("give one as chat_template", done.stderr)
+        own = self.write("own.jinja", CHATML)
+        self.assertEqual(self.report(rows, "--chat-template", own)["rows"], 1)
+
+    def show_on_terminal(self, columns, *words):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, columns, 0, 0))
+        process = subprocess.Popen([SLUICE, "data", "check", *words, "--model", self.model], stdout=theirs,
+                                   stderr=subprocess.DEVNULL)
+        os.close(theirs)
+        output = b""
+        while True:
+            try:
+                block = os.read(ours, 65536)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not block:
+                break
+            output += block
+        os.close(ours)
+        self.assertEqual(process.wait(timeout=60), 0)
+        return output.decode().replace("\r\n", "\n")
+
+    def test_trained_tokens_are_green_on_a_terminal_and_in_brackets_elsewhere(self):
+        rows = [{"question": "Hi \x1b[31m", "answer": "Yo " * (idx % 50 + 1)} for idx in range(100)]
+        path = self.write("a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        plain = self.run_check(path)
+        self.assertEqual(plain.returncode, 0, plain.stderr)
+        self.assertIn("⟦Yo <|im_end|>⟧", plain.stdout)
+        self.assertNotIn("\x1b", plain.stdout)
+        for columns in (60, 80, 120):
+            shown = self.show_on_terminal(columns, path)
+            self.assertIn("\x1b[32mYo <|im_end|>\x1b[0m", shown)
+            self.assertNotIn("\x1b[31m", shown)
+            bars = [line for line in shown.splitlines() if "█" in line]
+            self.assertGreater(len(bars), 5)
+            self.assertEqual(max(len(line) for line in bars), columns - 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
