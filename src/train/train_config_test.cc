@@ -289,9 +289,10 @@ TEST(TrainConfig, AsRunReadsBackIdentical) {
 }
 
 TEST(TrainConfig, BadYamlIsOneSentenceWithItsLine) {
-  EXPECT_THAT(refusal_of("a: [1, 2\n"), StartsWith("run.yaml:2: this is not YAML: "));
+  EXPECT_THAT(refusal_of("a: [1, 2\n"), StartsWith("run.yaml:1: this is not YAML: "));
   EXPECT_THAT(refusal_of("seed: 1\nlora_r: 2\nseed: 1\n"),
               StartsWith("run.yaml:3: the key \"seed\" stands a second time, after line 1"));
+  EXPECT_THAT(refusal_with("output_dir: \"x\nseed: 3\n"), HasSubstr("a quoted text goes on to here without its end"));
   EXPECT_THAT(refusal_of("- 1\n"), HasSubstr("found a list of 1, expected lines such as"));
   EXPECT_THAT(refusal_of("seed: 1\n---\nseed: 2\n"), HasSubstr("more than one YAML document"));
   EXPECT_THAT(refusal_of("seed: \x01\n"), HasSubstr("run.yaml:1: the text has a control character"));

@@ -210,7 +210,8 @@ const YamlValue* YamlValue::find(std::string_view key) const {
 
 YamlValue parse_yaml(std::string_view text, const std::string& where) {
   require_plain_text(text, where);
-  std::istringstream stream{std::string(text)};
+  // yaml-cpp lets the end of the file end a quoted text; the end of the document may not.
+  std::istringstream stream{std::string(text) + "\n...\n"};
   TreeBuilder builder(where);
   try {
     YAML::Parser parser(stream);
@@ -224,8 +225,12 @@ YamlValue parse_yaml(std::string_view text, const std::string& where) {
   } catch (const YAML::DeepRecursion&) {
     throw InvalidInput(fmt::format("{} nests values more than {} deep; nothing here needs that", where, kMaxDepth));
   } catch (const YAML::Exception& error) {
-    throw InvalidInput(
-        fmt::format("{}:{}: this is not YAML: {}", where, std::max(error.mark.line, 0) + 1, on_one_line(error.msg)));
+    const std::string what =
+        error.msg == YAML::ErrorMsg::DOC_IN_SCALAR ? "a quoted text goes on to here without its end" : error.msg;
+    const auto last_line = std::count(text.begin(), text.end(), '\n') + (text.ends_with('\n') ? 0 : 1);
+    throw InvalidInput(fmt::format(
+        "{}:{}: this is not YAML: {}", where,
+        std::clamp<std::ptrdiff_t>(error.mark.line + 1, 1, std::max<std::ptrdiff_t>(last_line, 1)), on_one_line(what)));
   }
 }
 
