@@ -14,7 +14,7 @@ namespace {
 constexpr double kWidth = 800;
 constexpr double kHeight = 450;
 constexpr double kLeft = 68;
-constexpr double kRight = 776;
+constexpr double kRight = 768;
 constexpr double kTop = 48;
 constexpr double kBottom = 396;
 constexpr std::size_t kMaxPoints = 1400;  // two for each column of the plot
@@ -27,6 +27,11 @@ constexpr std::string_view kEvalColor = "#d1495b";
 struct Point {
   double step = 0;
   double loss = 0;
+};
+
+struct Pixel {
+  double x = 0;
+  double y = 0;
 };
 
 std::string escaped(std::string_view text) {
@@ -72,23 +77,25 @@ struct Axis {
     const double distance = std::max(mark_distance(max - min, num_marks), least_distance);
     std::vector<double> values;
     for (double idx = std::ceil(min / distance - 1e-9); idx * distance <= max + distance * 1e-9; ++idx) {
-      values.push_back(idx * distance);
-      if (values.size() > 100) break;  // numbers so large that steps vanish in them
+      values.push_back(idx * distance + 0.0);  // no -0
+      if (values.size() > 100) break;          // numbers so large that steps vanish in them
     }
     return values;
   }
 };
 
-// Exponential, with a memory that grows with the run: about a twenty-fifth of it.
+// The mean of the neighbours on both sides, about a twenty-fifth of the run together: a mean that looks back alone
+// would lag behind where the loss falls fast. Towards the ends there are fewer neighbours.
 std::vector<Point> smoothed(const std::vector<Point>& points) {
-  const double window = std::max(1.0, static_cast<double>(points.size()) / 25.0);
-  const double weight = 2.0 / (window + 1.0);
+  const std::size_t most = std::max<std::size_t>(1, points.size() / 50);
+  std::vector<double> sums{0};  // of the first i losses
+  for (const Point& point : points) sums.push_back(sums.back() + point.loss);
   std::vector<Point> result;
   result.reserve(points.size());
-  double mean = points.empty() ? 0 : points.front().loss;
-  for (const Point& point : points) {
-    mean += weight * (point.loss - mean);
-    result.push_back({point.step, mean});
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const std::size_t begin = i - std::min(i, most);
+    const std::size_t end = std::min(i + most + 1, points.size());
+    result.push_back({points[i].step, (sums[end] - sums[begin]) / static_cast<double>(end - begin)});
   }
   return result;
 }
@@ -125,19 +132,19 @@ class Drawing {
                         escaped(content));
   }
 
-  void line(double x1, double y1, double x2, double y2, std::string_view color) {
-    svg_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x1, y1, x2,
-                        y2, color);
+  void line(const Pixel& from, const Pixel& to, std::string_view color, double width = 1) {
+    svg_ += fmt::format(
+        "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"{}\"/>\n", from.x,
+        from.y, to.x, to.y, color, width);
   }
 
   void curve(const std::vector<Point>& points, std::string_view color, double width) {
-    if (points.empty()) return;
+    if (points.size() == 1) dots(points, color);
+    if (points.size() < 2) return;
     svg_ += fmt::format(
         "<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\" "
         "stroke-linecap=\"round\" points=\"",
         color, width);
-    // A line of one point would not show.
-    if (points.size() == 1) svg_ += fmt::format("{:.1f},{:.1f} ", x_.place(points[0].step), y_.place(points[0].loss));
     for (const Point& point : points) svg_ += fmt::format("{:.1f},{:.1f} ", x_.place(point.step), y_.place(point.loss));
     svg_.pop_back();
     svg_ += "\"/>\n";
@@ -153,14 +160,14 @@ class Drawing {
 
   void axes() {
     for (const double loss : y_.marks(6, 0)) {
-      line(kLeft, y_.place(loss), kRight, y_.place(loss), "#e6e6e6");
+      line({kLeft, y_.place(loss)}, {kRight, y_.place(loss)}, "#e6e6e6");
       text(kLeft - 8, y_.place(loss) + 4.5, "end", fmt::format("{:.4g}", loss));
     }
     for (const double step : x_.marks(8, 1)) {
-      line(x_.place(step), kBottom, x_.place(step), kBottom + 5, "#999");
+      line({x_.place(step), kBottom}, {x_.place(step), kBottom + 5}, "#999");
       text(x_.place(step), kBottom + 20, "middle", fmt::format("{:.0f}", step));
     }
-    line(kLeft, kBottom, kRight, kBottom, "#999");
+    line({kLeft, kBottom}, {kRight, kBottom}, "#999");
     text((kLeft + kRight) / 2, kHeight - 12, "middle", "step");
     text(0, 0, "middle", "loss", fmt::format(" transform=\"translate(18 {}) rotate(-90)\"", (kTop + kBottom) / 2));
   }
@@ -174,10 +181,10 @@ class Drawing {
       x -= 108;
     }
     text(x, 28, "end", "smoothed");
-    line(x - 92, 23.5, x - 68, 23.5, kSmoothColor);
-    x -= 114;
+    line({x - 96, 23.5}, {x - 72, 23.5}, kSmoothColor, 2);
+    x -= 118;
     text(x, 28, "end", "training");
-    line(x - 76, 23.5, x - 54, 23.5, kRawColor);
+    line({x - 82, 23.5}, {x - 58, 23.5}, kRawColor);
   }
 
   std::string take() { return std::move(svg_) + "</svg>\n"; }
@@ -188,19 +195,30 @@ class Drawing {
   std::string svg_;
 };
 
-Axis axis_over(const std::vector<Point>& points, double Point::*member, double margin) {
-  Axis axis;
-  if (points.empty()) return axis;
+struct Extent {
+  double min = 0;
+  double max = 1;
+};
+
+Extent extent_of(const std::vector<Point>& points, double Point::*member) {
+  if (points.empty()) return {};
   const auto [lowest, highest] = std::minmax_element(
       points.begin(), points.end(), [member](const Point& a, const Point& b) { return a.*member < b.*member; });
-  axis.min = (*lowest).*member;
-  axis.max = (*highest).*member;
-  // One value, or values that a double can hardly tell apart, still get an axis with an extent.
-  const double least = std::max(1e-6, std::abs(axis.max) * 1e-6);
-  const double pad = std::max((axis.max - axis.min) * margin, axis.max - axis.min < least ? least : 0);
-  axis.min -= pad;
-  axis.max += pad;
-  return axis;
+  return {(*lowest).*member, (*highest).*member};
+}
+
+Axis step_axis(const std::vector<Point>& points) {
+  const Extent steps = extent_of(points, &Point::step);
+  const double margin = steps.max > steps.min ? 0 : 1;
+  return {.min = steps.min - margin, .max = steps.max + margin, .from = kLeft, .to = kRight};
+}
+
+Axis loss_axis(const std::vector<Point>& points) {
+  const Extent losses = extent_of(points, &Point::loss);
+  // Losses that hardly differ are shown as a level line, not as noise between marks with one name.
+  const double largest = std::max(std::abs(losses.min), std::abs(losses.max));
+  const double margin = std::max({(losses.max - losses.min) * 0.05, largest * 0.01, 1e-6});
+  return {.min = losses.min - margin, .max = losses.max + margin, .from = kBottom, .to = kTop};
 }
 
 }  // namespace
@@ -218,14 +236,7 @@ std::string loss_curve_svg(const std::vector<HistoryEntry>& history, std::string
   }
   std::vector<Point> all = training;
   std::copy(evaluations.begin(), evaluations.end(), std::back_inserter(all));
-  Axis x = axis_over(all, &Point::step, 0);
-  Axis y = axis_over(all, &Point::loss, 0.05);
-  x.from = kLeft;
-  x.to = kRight;
-  y.from = kBottom;
-  y.to = kTop;
-
-  Drawing drawing(x, y);
+  Drawing drawing(step_axis(all), loss_axis(all));
   drawing.text(kLeft, 28, "start", title, " font-size=\"16\" font-weight=\"600\" fill=\"#111\"");
   drawing.axes();
   drawing.legend(!evaluations.empty());
