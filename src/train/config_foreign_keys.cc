@@ -20,7 +20,6 @@ const std::vector<ForeignKey>& ignored_keys() {
       {"deepspeed*", "gpu_memory, host_memory and cache say where the model lives"},
       {"fsdp*", "gpu_memory, host_memory and cache say where the model lives"},
       {"ddp_*", "no process group is set up"},
-      {"ddp_timeout", "no process group is set up"},
       {"local_rank", "no process group is set up"},
       {"accelerator_config", "there is no accelerate underneath"},
       {"device_map", "gpu_memory, host_memory and cache say where the model lives"},

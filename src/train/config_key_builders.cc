@@ -101,7 +101,7 @@ ConfigKey interval_key(std::string_view name, Synonyms synonyms, StepInterval Tr
   return make_key(
       name, std::move(synonyms), std::string(kType),
       [member](ConfigDraft& draft, const ConfigValue& value) {
-        const double number = value.real({.lowest = RealRange::Lowest::kExcluded});
+        const double number = value.real({.lowest = RealRange::Bound::kExcluded});
         draft.config.*member =
             number < 1 ? StepInterval{.ratio = number} : StepInterval{.steps = value.integer({.min = 1})};
       },

@@ -76,12 +76,14 @@ std::vector<ConfigKey> run_folder_keys() {
   keys.push_back(text_key("output_dir", {}, &TrainConfig::output_dir));
   keys.back().type = "folder";
   keys.push_back(enum_key("save_strategy", {}, "no, steps, epoch", kStrategies, &TrainConfig::save_strategy));
+  keys.back().default_text = "steps where save_steps is given, else epoch";
   keys.push_back(interval_key("save_steps", {}, &TrainConfig::save_steps));
   keys.push_back(per_epoch_key("saves_per_epoch", &ConfigDraft::saves_per_epoch));
   keys.push_back(optional_key("save_total_limit", {}, "null", &TrainConfig::save_total_limit));
   keys.push_back(interval_key("logging_steps", {}, &TrainConfig::logging_steps));
   keys.push_back(
       enum_key("eval_strategy", {"evaluation_strategy"}, "no, steps, epoch", kStrategies, &TrainConfig::eval_strategy));
+  keys.back().default_text = "steps where eval_steps is given, epoch where rows are held out, else no";
   keys.push_back(interval_key("eval_steps", {}, &TrainConfig::eval_steps));
   keys.back().default_text = "logging_steps";
   keys.push_back(per_epoch_key("evals_per_epoch", &ConfigDraft::evals_per_epoch));

@@ -49,9 +49,15 @@ std::string describe_range(const IntRange& range) {
 }
 
 std::string describe_range(const RealRange& range) {
-  const std::string from = range.lowest == RealRange::Lowest::kExcluded ? fmt::format("number > {}", range.min)
-                                                                        : fmt::format("number ≥ {}", range.min);
-  return range.max == RealRange{}.max ? from : fmt::format("{} and ≤ {}", from, range.max);
+  const std::string from =
+      fmt::format("number {} {}", range.lowest == RealRange::Bound::kExcluded ? ">" : "≥", range.min);
+  if (range.max == RealRange{}.max) return from;
+  return fmt::format("{} and {} {}", from, range.highest == RealRange::Bound::kExcluded ? "<" : "≤", range.max);
+}
+
+bool RealRange::contains(double value) const {
+  return (lowest == Bound::kExcluded ? value > min : value >= min) &&
+         (highest == Bound::kExcluded ? value < max : value <= max);
 }
 
 bool ConfigValue::is_word(std::string_view word) const {
@@ -88,9 +94,7 @@ std::uint64_t ConfigValue::integer(const IntRange& range) const {
 double ConfigValue::real(const RealRange& range) const {
   if (value_.kind == YamlValue::Kind::kScalar) {
     const auto number = parse_number<double>(value_.text);
-    const bool above =
-        number && (range.lowest == RealRange::Lowest::kExcluded ? *number > range.min : *number >= range.min);
-    if (above && *number <= range.max) return *number;
+    if (number && range.contains(*number)) return *number;
   }
   expected("a " + describe_range(range));
 }

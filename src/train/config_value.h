@@ -23,14 +23,17 @@ struct IntRange {
 };
 
 struct RealRange {
-  enum class Lowest { kIncluded, kExcluded };
+  enum class Bound { kIncluded, kExcluded };
   double min = 0;
   double max = std::numeric_limits<double>::max();
-  Lowest lowest = Lowest::kIncluded;
+  Bound lowest = Bound::kIncluded;
+  Bound highest = Bound::kIncluded;
+
+  bool contains(double value) const;  // false for what is not a number
 };
 
 std::string describe_range(const IntRange& range);   // "integer ≥ 1"
-std::string describe_range(const RealRange& range);  // "number above 0, up to 1"
+std::string describe_range(const RealRange& range);  // "number > 0 and ≤ 1"
 
 class ConfigValue {
  public:

@@ -182,7 +182,7 @@ TEST(TrainConfig, WrongTypesAndRangesSayWhereWhatAndWhatElse) {
   EXPECT_EQ(refusal_with("seed: soon\n"), "run.yaml:3:seed: found soon, expected an integer ≥ 0");
   EXPECT_EQ(refusal_with("\nmicro_batch_size: 0\n"),
             "run.yaml:4:micro_batch_size: found 0, expected an integer from 1 to 1048576");
-  EXPECT_EQ(refusal_with("adam_beta1: 1\n"), "run.yaml:3:adam_beta1: found 1, expected a number ≥ 0 and ≤ 0.9999999");
+  EXPECT_EQ(refusal_with("adam_beta1: 1\n"), "run.yaml:3:adam_beta1: found 1, expected a number ≥ 0 and < 1");
   EXPECT_EQ(refusal_with("adam_epsilon: 0\n"), "run.yaml:3:adam_epsilon: found 0, expected a number > 0");
   EXPECT_EQ(refusal_with("sample_packing: maybe\n"), "run.yaml:3:sample_packing: found maybe, expected true or false");
   EXPECT_EQ(
