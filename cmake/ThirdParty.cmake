@@ -41,6 +41,11 @@ find_library(SENTENCEPIECE_LIBRARY libsentencepiece.so REQUIRED)
 add_library(third_party_sentencepiece INTERFACE)
 target_link_libraries(third_party_sentencepiece INTERFACE ${SENTENCEPIECE_LIBRARY})
 
+# What train reads its configuration with.
+find_library(YAML_CPP_LIBRARY libyaml-cpp${archive_or_shared_suffix} REQUIRED)
+add_library(third_party_yaml_cpp INTERFACE)
+target_link_libraries(third_party_yaml_cpp INTERFACE ${YAML_CPP_LIBRARY})
+
 if(NOT SLUICE_FUZZ)
   find_package(GTest REQUIRED)
   include(GoogleTest)

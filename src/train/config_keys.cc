@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/config_keys.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t kLongestSpelling = 64;
+
+std::vector<ConfigKey> all_keys() {
+  std::vector<ConfigKey> keys;
+  for (auto part : {data_keys, optimization_keys, adapter_keys, run_folder_keys, memory_keys}) {
+    std::vector<ConfigKey> of_part = part();
+    std::move(of_part.begin(), of_part.end(), std::back_inserter(keys));
+  }
+  return keys;
+}
+
+// Insertions, deletions and replacements that make `a` into `b`.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);  // distances of a's beginning to every beginning of b
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+bool ConfigKey::is_spelled(std::string_view spelling) const {
+  return name == spelling || std::find(synonyms.begin(), synonyms.end(), spelling) != synonyms.end();
+}
+
+const std::vector<ConfigKey>& config_keys() {
+  static const std::vector<ConfigKey> keys = all_keys();
+  return keys;
+}
+
+const ConfigKey* find_config_key(std::string_view spelling) {
+  for (const ConfigKey& key : config_keys()) {
+    if (key.is_spelled(spelling)) return &key;
+  }
+  return nullptr;
+}
+
+const ForeignKey* find_foreign_key(const std::vector<ForeignKey>& keys, std::string_view spelling) {
+  for (const ForeignKey& key : keys) {
+    std::string_view pattern = key.pattern;
+    const bool is_prefix = pattern.ends_with('*');
+    if (is_prefix) pattern.remove_suffix(1);
+    if (is_prefix ? spelling.starts_with(pattern) : spelling == pattern) return &key;
+  }
+  return nullptr;
+}
+
+std::optional<std::string_view> closest_spelling(std::string_view spelling) {
+  if (spelling.size() > kLongestSpelling) return std::nullopt;
+  std::optional<std::string_view> closest;
+  std::size_t least = std::max<std::size_t>(2, spelling.size() / 3) + 1;
+  const auto offer = [&](std::string_view candidate) {
+    const std::size_t distance = edit_distance(spelling, candidate);
+    if (distance < least) {
+      least = distance;
+      closest = candidate;
+    }
+  };
+  for (const ConfigKey& key : config_keys()) {
+    offer(key.name);
+    for (const std::string_view synonym : key.synonyms) offer(synonym);
+  }
+  for (const ForeignKey& key : ignored_keys()) {
+    if (!key.pattern.ends_with('*')) offer(key.pattern);
+  }
+  return closest;
+}
+
+}  // namespace sluice

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What follows from several keys together: defaults that depend on others, words that mean others, wishes that
+// contradict each other. Settling what is settled changes nothing.
+#pragma once
+
+#include "train/config_keys.h"
+
+namespace sluice {
+
+// Throws InvalidInput that names the place of a key that cannot be had.
+TrainConfig settle_config(ConfigDraft draft, const std::string& file);
+
+}  // namespace sluice

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run tells the world while it runs, in the files that people's tools already read, under output_dir:
+//
+//   trainer_log.jsonl                     a line an entry, in LLaMA-Factory's fields
+//   trainer_state.json                    Hugging Face's; written by save()
+//   runs/<name>/events.out.tfevents.*     TensorBoard's
+//   loss_curve.svg                        a picture; written by save()
+//
+// A resumed run forgets what the interrupted one logged after the step it resumes from, and goes on. One thread at a
+// time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "io/file.h"
+#include "io/io_engine.h"
+#include "train/append_file.h"
+#include "train/event_record.h"
+#include "train/trainer_state.h"
+
+namespace sluice {
+
+struct RunLogPlace {
+  FileSystem& files;
+  IoEngine& engine;
+  const Clock& clock;       // for durations
+  const Clock& wall_clock;  // since 1970
+  std::string output_dir;   // made if absent
+  std::string run_name;     // of the folder under runs/ and of the picture; a resumed run keeps it
+};
+
+struct RunProgress {
+  std::uint64_t step = 0;  // optimizer steps done
+  double epoch = 0;
+  std::uint64_t total_tokens = 0;  // since the run began, resumed or not
+};
+
+struct TrainingEntry {
+  double loss = 0;
+  double grad_norm = 0;
+  double learning_rate = 0;
+};
+
+struct EvaluationEntry {
+  double loss = 0;
+};
+
+class RunLog {
+ public:
+  // A new run: replaces what an earlier one left in trainer_log.jsonl. Of `state`, what does not change is used.
+  RunLog(RunLogPlace place, TrainerState state);
+  // A run that goes on after `state.global_step`, with the state that read_trainer_state() gave for its checkpoint.
+  static RunLog resume(RunLogPlace place, TrainerState state);
+
+  // After every step, logged or not: what save() and save_state() say of the run.
+  void reach(const RunProgress& progress);
+  // About the step reached last.
+  void log(const TrainingEntry& entry);
+  void log(const EvaluationEntry& entry);
+  void set_best(double metric, const std::string& checkpoint);
+
+  const TrainerState& state() const { return state_; }
+  // trainer_state.json of a checkpoint.
+  void save_state(const std::string& folder) const;
+  // trainer_state.json and loss_curve.svg of the output folder.
+  void save() const;
+
+ private:
+  enum class Start { kNew, kResumed };
+  RunLog(RunLogPlace place, TrainerState state, Start start);
+
+  void append_line(const HistoryEntry& entry);
+  EventTime now() const;
+
+  RunLogPlace place_;
+  TrainerState state_;
+  Stopwatch stopwatch_;
+  std::uint64_t first_step_;  // where this process began
+  std::uint64_t first_tokens_;
+  AppendFile log_file_;
+  AppendFile event_file_;
+};
+
+}  // namespace sluice
