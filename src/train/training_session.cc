@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "model/slice_layout.h"
 #include "tier/measured_shape.h"
+#include "train/state_keys.h"
 
 namespace sluice {
 namespace {
@@ -137,12 +138,39 @@ void TrainingSession::commit(const std::string& note) {
   store_->commit(note);
 }
 
-std::span<const std::byte> TrainingSession::weights(std::size_t slice_idx) {
-  const std::uint64_t bytes = weight_bytes(arch_, options_.schedule, slice_idx);
-  const std::uint64_t room = round_up(bytes, kBlockBytes);
+bool TrainingSession::has_snapshot(const std::string& name) const {
+  const std::vector<SnapshotInfo> snapshots = store_->snapshots();
+  return std::any_of(snapshots.begin(), snapshots.end(), [&](const SnapshotInfo& info) { return info.name == name; });
+}
+
+void TrainingSession::keep_snapshot(const std::string& name) {
+  drop_snapshot(name);
+  store_->pin(name);
+}
+
+void TrainingSession::drop_snapshot(const std::string& name) {
+  if (has_snapshot(name)) store_->unpin(name);
+}
+
+std::span<std::byte> TrainingSession::memory_for(std::size_t slice_idx) {
+  const std::uint64_t room = round_up(weight_bytes(arch_, options_.schedule, slice_idx), kBlockBytes);
   if (slice_memory_.size_bytes() < room) slice_memory_ = PageMemory(room);
-  read_weights(weight_keeping(), slice_idx, slice_memory_.bytes());
-  return slice_memory_.bytes().first(bytes);
+  return slice_memory_.bytes().first(room);
+}
+
+std::span<const std::byte> TrainingSession::weights(std::size_t slice_idx) {
+  const std::span<std::byte> memory = memory_for(slice_idx);
+  read_weights(weight_keeping(), slice_idx, memory);
+  return memory.first(weight_bytes(arch_, options_.schedule, slice_idx));
+}
+
+std::span<const std::byte> TrainingSession::weights_in(const std::string& snapshot, std::size_t slice_idx) {
+  const std::span<std::byte> memory = memory_for(slice_idx);
+  const SliceRef version = store_->find_in_snapshot(snapshot, weights_key(arch_, slice_idx));
+  CHECK(version != nullptr, "a snapshot has every slice");
+  store_->read(*version, 0, memory).wait();
+  store_->verify(*version, 0, memory);
+  return memory.first(weight_bytes(arch_, options_.schedule, slice_idx));
 }
 
 }  // namespace sluice

@@ -71,12 +71,14 @@ class TrainingSession {
 
   // Durable on return: everything as the last step left it.
   void commit(const std::string& note);
-  void pin(const std::string& name) { store_->pin(name); }
-  void unpin(const std::string& name) { store_->unpin(name); }
-  bool commits_every_step() const { return commits_every_step_; }
+  // Snapshots of the last commit; one of the same name is replaced, one that is not there is no matter.
+  void keep_snapshot(const std::string& name);
+  void drop_snapshot(const std::string& name);
+  bool has_snapshot(const std::string& name) const;
 
   // A slice's weights, after wait(); good until the next call.
   std::span<const std::byte> weights(std::size_t slice_idx);
+  std::span<const std::byte> weights_in(const std::string& snapshot, std::size_t slice_idx);
 
   const Schedule& schedule() const { return options_.schedule; }
   Device& device() { return device_; }
@@ -87,6 +89,7 @@ class TrainingSession {
 
  private:
   WeightKeeping weight_keeping();
+  std::span<std::byte> memory_for(std::size_t slice_idx);
   void require_finite(const StepResult& result, double norm);
 
   SessionOptions options_;

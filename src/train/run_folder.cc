@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_folder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "format/checkpoint_writer.h"
+#include "format/model_folder.h"
+#include "model/checkpoint_slices.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::string_view kPrefix = "checkpoint-";
+constexpr std::string_view kUnfinished = ".part";
+
+void check(const std::error_code& error, std::string_view what, const std::string& path) {
+  if (!error) return;
+  throw IoError(error.value(), fmt::format("{} {}: {}", what, path, error.message()));
+}
+
+}  // namespace
+
+RunFolder::RunFolder(Parts parts) : parts_(std::move(parts)) { make_model_folder(parts_.output_dir); }
+
+std::string RunFolder::checkpoint_name(std::uint64_t step) { return fmt::format("{}{}", kPrefix, step); }
+
+std::vector<std::uint64_t> RunFolder::checkpoints() const {
+  std::vector<std::uint64_t> steps;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(parts_.output_dir, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    std::uint64_t step = 0;
+    const auto [end, failure] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+    if (failure == std::errc() && end == name.data() + name.size()) steps.push_back(step);
+  }
+  check(error, "could not list", parts_.output_dir);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+void RunFolder::write_model(const std::string& folder, const WeightsOfSlice& weights,
+                            const ProgressSink& progress) const {
+  const ModelDescription& model = *parts_.model;
+  CheckpointWriter writer(
+      *parts_.files, *parts_.engine, folder,
+      {.tensors = plan_tensors(model, parts_.dtype), .existing = ExistingFiles::kReplaceCheckpoint});
+  const std::size_t total = num_slices(model.arch);
+  for (std::size_t slice_idx = 0; slice_idx < total; ++slice_idx) {
+    write_slice(writer, model, slice_idx, weights(slice_idx), parts_.dtype, parts_.dtype);
+    progress.report("saving", slice_idx + 1, total);
+  }
+  writer.finish();
+  copy_side_files(*parts_.files, *parts_.engine, parts_.base_model, folder, SideFiles::kAll);
+}
+
+void RunFolder::save_checkpoint(std::uint64_t step, const WeightsOfSlice& weights,
+                                const std::function<void(const std::string&)>& add) const {
+  const std::string target = path(checkpoint_name(step));
+  const std::string part = target + std::string(kUnfinished);
+  std::error_code error;
+  std::filesystem::remove_all(part, error);
+  check(error, "could not remove", part);
+  make_model_folder(part);
+  write_model(part, weights, {});
+  if (add) add(part);
+  std::filesystem::remove_all(target, error);  // of a run that went back and came here again
+  check(error, "could not replace", target);
+  std::filesystem::rename(part, target, error);
+  check(error, "could not finish", target);
+}
+
+void RunFolder::remove_checkpoint(std::uint64_t step) const {
+  const std::string target = path(checkpoint_name(step));
+  std::error_code error;
+  std::filesystem::remove_all(target, error);
+  check(error, "could not remove", target);
+}
+
+void RunFolder::save_model(const WeightsOfSlice& weights, const ProgressSink& progress) const {
+  write_model(parts_.output_dir, weights, progress);
+}
+
+void RunFolder::remove_leftovers() const {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(parts_.output_dir, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix) || !name.ends_with(kUnfinished)) continue;
+    std::error_code removal;
+    std::filesystem::remove_all(entry.path(), removal);
+    check(removal, "could not remove", entry.path().string());
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run's output folder as Hugging Face lays it out: checkpoint-N folders and the final model, each loadable by
+// transformers. Folders appear by rename, whole; what a crash left half-made is removed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "io/file.h"
+#include "io/io_engine.h"
+#include "model/description.h"
+
+namespace sluice {
+
+// A slice's weights, in the schedule's dtype; good until the next call.
+using WeightsOfSlice = std::function<std::span<const std::byte>(std::size_t slice_idx)>;
+
+class RunFolder {
+ public:
+  struct Parts {
+    FileSystem* files = nullptr;
+    IoEngine* engine = nullptr;
+    const ModelDescription* model = nullptr;
+    std::string base_model;  // where configuration and tokenizer are copied from
+    std::string output_dir;
+    DType dtype = DType::kBF16;
+  };
+  // Makes the folder where it is missing.
+  explicit RunFolder(Parts parts);
+
+  static std::string checkpoint_name(std::uint64_t step);  // "checkpoint-120"
+  std::string path(const std::string& name) const { return parts_.output_dir + "/" + name; }
+
+  // Steps that have a whole checkpoint folder, rising.
+  std::vector<std::uint64_t> checkpoints() const;
+  // Weights, configuration, tokenizer, and what `add` puts into the folder it is given; then the folder takes its name.
+  void save_checkpoint(std::uint64_t step, const WeightsOfSlice& weights,
+                       const std::function<void(const std::string& folder)>& add) const;
+  void remove_checkpoint(std::uint64_t step) const;
+  // The final model, into the output folder itself.
+  void save_model(const WeightsOfSlice& weights, const ProgressSink& progress) const;
+  void remove_leftovers() const;
+
+ private:
+  void write_model(const std::string& folder, const WeightsOfSlice& weights, const ProgressSink& progress) const;
+
+  Parts parts_;
+};
+
+}  // namespace sluice

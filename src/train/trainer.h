@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of a run: steps, learning rate, evaluation, checkpoints, logs. Everything that decides the next step is in
+// the note of the last commit (RunPosition), so a run goes on from there to the same bits. For one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/progress.h"
+#include "data/batch_loader.h"
+#include "train/run_folder.h"
+#include "train/run_log.h"
+#include "train/train_config.h"
+#include "train/training_session.h"
+
+namespace sluice {
+
+// Where a run is; the note of a commit.
+struct RunPosition {
+  std::uint64_t step = 0;  // done
+  LoaderState data;        // what comes next
+  std::uint64_t total_tokens = 0;
+  std::optional<double> best_loss;  // of evaluations
+  std::uint64_t best_step = 0;
+  std::uint64_t evaluations_since_best = 0;
+
+  std::string to_note() const;
+  // Throws FormatError where the note is not one of these.
+  static RunPosition from_note(const std::string& note);
+  friend bool operator==(const RunPosition&, const RunPosition&) = default;
+};
+
+struct StepReport {
+  std::uint64_t step = 0;
+  std::uint64_t total_steps = 0;
+  double epoch = 0;
+  double loss = 0;
+  double grad_norm = 0;
+  double learning_rate = 0;
+  std::int64_t num_tokens = 0;
+  double seconds = 0;
+};
+
+// Who watches; called from the loop.
+struct TrainObserver {
+  std::function<void(const StepReport&)> on_step = [](const StepReport&) {};
+  std::function<void(std::uint64_t step, double loss)> on_evaluation = [](std::uint64_t, double) {};
+  std::function<void(const std::string& what)> on_saved = [](const std::string&) {};
+};
+
+enum class RunEnd : std::uint8_t { kFinished, kEarlyStop, kInterrupted };
+
+struct RunSummary {
+  RunEnd end = RunEnd::kFinished;
+  std::uint64_t steps = 0;
+  std::uint64_t total_tokens = 0;
+  double seconds = 0;       // of this process
+  double step_seconds = 0;  // mean of its steps but the first
+  double loss = 0;          // mean over its steps
+  std::optional<double> best_loss;
+};
+
+class Trainer {
+ public:
+  struct Parts {
+    const TrainConfig* config = nullptr;
+    TrainingSession* session = nullptr;
+    BatchLoader* train = nullptr;
+    BatchLoader* held_out = nullptr;  // null: no evaluation
+    RunFolder* folder = nullptr;
+    RunLog* log = nullptr;
+    const Clock* clock = nullptr;
+  };
+  // `position`: where the session is.
+  Trainer(Parts parts, RunPosition position, std::uint64_t total_steps);
+
+  // Until the end, or until `interrupted` is seen after a step; then the step is committed.
+  RunSummary run(const TrainObserver& observer, const ProgressSink& progress);
+
+  // Of a whole run: max_steps, or what its epochs have.
+  static std::uint64_t count_steps(const TrainConfig& config, BatchLoader& loader);
+
+ private:
+  StepReport run_step();
+  double evaluate();
+  void evaluate_and_judge(const TrainObserver& observer);
+  void save(const TrainObserver& observer);
+  double epoch() const;
+  bool is_due(RunStrategy strategy, const StepInterval& interval) const;
+
+  Parts parts_;
+  const TrainConfig& config_;
+  RunPosition position_;
+  std::uint64_t total_steps_;
+  LrSchedule schedule_;
+  bool epoch_ended_ = false;  // with the last step
+};
+
+}  // namespace sluice

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/training_job.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "data/example_maker.h"
+#include "format/json_text.h"
+#include "format/model_folder.h"
+#include "format/whole_file.h"
+#include "io/threads/threads_engine.h"
+#include "train/wall_clock.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::string_view kConfigName = "config.yaml";
+constexpr std::string_view kRunName = "run.json";
+constexpr std::string_view kPlanName = "plan.json";
+
+std::optional<RowSchema> schema_of(const std::vector<DatasetChoice>& datasets) {
+  const std::string& name = datasets.front().schema;
+  const bool alike = std::all_of(datasets.begin(), datasets.end(),
+                                 [&](const DatasetChoice& dataset) { return dataset.schema == name; });
+  if (!alike || name == "auto") return std::nullopt;  // every file is looked at
+  if (name == "messages") return RowSchema::kMessages;
+  if (name == "conversations") return RowSchema::kConversations;
+  if (name == "alpaca") return RowSchema::kInstruction;
+  if (name == "prompt_completion") return RowSchema::kPromptCompletion;
+  if (name == "question_answer") return RowSchema::kQuestionAnswer;
+  return RowSchema::kText;
+}
+
+// A store of its own for every run, also where runs share drives.
+std::vector<std::string> choose_directories(const TrainConfig& config) {
+  if (config.cache.empty()) return {config.output_dir + "/state"};
+  const std::filesystem::path output = std::filesystem::absolute(config.output_dir).lexically_normal();
+  const std::string text = output.string();
+  const std::string name =
+      fmt::format("{}-{:08x}", (output.has_filename() ? output : output.parent_path()).filename().string(),
+                  static_cast<std::uint32_t>(xxh3(std::as_bytes(std::span(text)))));
+  std::vector<std::string> directories;
+  for (const std::string& directory : config.cache) directories.push_back(directory + "/" + name);
+  return directories;
+}
+
+void refuse_what_is_not_there(const TrainConfig& config) {
+  if (config.adapter != AdapterKind::kNone) {
+    throw InvalidInput("adapter: LoRA and QLoRA are not there yet; leave the key out to train all parameters");
+  }
+  if (config.optimizer != OptimizerKind::kAdamWFp32) {
+    throw InvalidInput("optimizer: of optimizers, AdamW with fp32 moments is there so far: use adamw_torch");
+  }
+  if (config.max_samples && config.datasets.size() > 1) {
+    throw InvalidInput("max_samples: it is there for one data set; with several, cut the files");
+  }
+}
+
+}  // namespace
+
+TrainConfig TrainingJob::config_of(const std::string& run_dir) {
+  const std::string path = run_dir + "/" + std::string(kConfigName);
+  if (!std::filesystem::exists(path)) {
+    throw InvalidInput(fmt::format("{} has no {}: it is not the output_dir of a training run", run_dir, kConfigName));
+  }
+  TrainConfig config = read_train_config(path).config;
+  config.output_dir = run_dir;  // it may have been moved
+  return config;
+}
+
+TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_rows, const ProgressSink& progress)
+    : config_(config),
+      start_(start),
+      engine_(std::make_unique<ThreadsEngine>(4)),
+      wall_clock_(std::make_unique<WallClock>()) {
+  refuse_what_is_not_there(config_);
+  const ModelFolder model_folder = look_into_model_folder(files_, config_.base_model);
+  model_ = describe_model(read_model_config(model_folder));
+  checkpoint_ = std::make_unique<Checkpoint>(files_, *engine_, config_.base_model);
+  slices_ = std::make_unique<CheckpointSlices>(*checkpoint_, model_);
+  text_ = load_model_text(config_.base_model, config_.chat_template);
+  store_directories_ = choose_directories(config_);
+  folder_ = std::make_unique<RunFolder>(RunFolder::Parts{.files = &files_,
+                                                         .engine = engine_.get(),
+                                                         .model = &model_,
+                                                         .base_model = config_.base_model,
+                                                         .output_dir = config_.output_dir,
+                                                         .dtype = config_.dtype});
+  const std::string run_path = folder_->path(std::string(kRunName));
+  if (start == JobStart::kNew) {
+    if (std::filesystem::exists(run_path)) {
+      throw InvalidInput(fmt::format(
+          "{0} holds a run already: go on with 'sluice resume {0}', or choose another output_dir", config_.output_dir));
+    }
+    started_unix_s_ = wall_clock_->now_ns() / 1'000'000'000;
+  } else {
+    const nlohmann::json run = read_json_file(run_path);
+    if (!run.contains("started_unix_s") || !run["started_unix_s"].is_number_integer()) {
+      throw FormatError(fmt::format("{}: there is no number started_unix_s", run_path));
+    }
+    started_unix_s_ = run["started_unix_s"].get<std::int64_t>();
+  }
+
+  train_data_ = prepare(config_.datasets, "train", bad_rows, progress);
+  if (!config_.test_datasets.empty()) {
+    held_out_data_ = prepare(config_.test_datasets, "held-out", bad_rows, progress);
+  }
+  split_ = split_examples(train_data_->num_examples(), held_out_data_ ? 0 : config_.val_set_size, config_.seed);
+  if (config_.max_samples && split_.train.size() > *config_.max_samples) split_.train.resize(*config_.max_samples);
+  const BatchOptions batches{.sequence_len = config_.sequence_len,
+                             .micro_batch_size = config_.micro_batch_size,
+                             .accumulation = config_.gradient_accumulation_steps,
+                             .packing = config_.sample_packing ? Packing::kPacked : Packing::kOneDocument,
+                             .seed = config_.seed};
+  train_ = std::make_unique<BatchLoader>(*train_data_, split_.train, batches);
+  if (held_out_data_) {
+    std::vector<std::uint32_t> all(held_out_data_->num_examples());
+    for (std::size_t idx = 0; idx < all.size(); ++idx) all[idx] = static_cast<std::uint32_t>(idx);
+    held_out_ = std::make_unique<BatchLoader>(*held_out_data_, std::move(all), batches);
+  } else if (!split_.held_out.empty()) {
+    held_out_ = std::make_unique<BatchLoader>(*train_data_, split_.held_out, batches);
+  }
+  total_steps_ = Trainer::count_steps(config_, *train_);
+}
+
+TrainingJob::~TrainingJob() = default;
+
+PreparedData TrainingJob::prepare(const std::vector<DatasetChoice>& datasets, const std::string& name, BadRows bad_rows,
+                                  const ProgressSink& progress) {
+  const ExampleMaker maker(text_, {.sequence_len = config_.sequence_len,
+                                   .learn = config_.train_on_inputs ? Learn::kEverything : Learn::kAnswers,
+                                   .unix_time_s = started_unix_s_});
+  DataSource source{.schema = schema_of(datasets)};
+  for (const DatasetChoice& dataset : datasets) source.files.push_back(dataset.path);
+  make_model_folder(folder_->path("data"));
+  return prepare_data({.files = files_,
+                       .engine = *engine_,
+                       .path = folder_->path("data/" + name + ".tokens"),
+                       .source = std::move(source),
+                       .maker = maker,
+                       .bad_rows = bad_rows},
+                      progress);
+}
+
+std::uint64_t TrainingJob::num_held_out_examples() const {
+  return held_out_data_ ? held_out_data_->num_examples() : split_.held_out.size();
+}
+
+std::int64_t TrainingJob::batch_tokens() const {
+  return static_cast<std::int64_t>(config_.sequence_len * config_.micro_batch_size);
+}
+
+void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, const ProgressSink& progress) {
+  for (const std::string& directory : store_directories_) make_model_folder(directory);
+  session_ = std::make_unique<TrainingSession>(SessionOptions{.model = &model_,
+                                                              .schedule = memory.schedule,
+                                                              .buffers = memory.buffers,
+                                                              .device_bytes = memory.device_bytes,
+                                                              .host_bytes = memory.host_bytes,
+                                                              .store_directories = store_directories_,
+                                                              .num_threads = memory.num_threads,
+                                                              .trace = memory.trace});
+  const std::optional<std::string> note = session_->committed_note();
+  if (note) {
+    if (start_ == JobStart::kNew) {
+      throw InvalidInput(fmt::format("{} holds the state of another run: choose another cache directory or remove it",
+                                     store_directories_.front()));
+    }
+    session_->resume();
+    position_ = RunPosition::from_note(*note);
+  } else {
+    session_->begin(*slices_, position_.to_note(), progress);
+  }
+  folder_->remove_leftovers();
+  if (start_ == JobStart::kNew) {
+    write_whole_file(files_, *engine_, folder_->path(std::string(kConfigName)), write_as_run(config_));
+    write_whole_file(files_, *engine_, folder_->path(std::string(kRunName)),
+                     nlohmann::ordered_json{{"started_unix_s", started_unix_s_}}.dump(2) + "\n");
+  }
+  write_whole_file(files_, *engine_, folder_->path(std::string(kPlanName)), plan_json + "\n");
+  open_log();
+}
+
+void TrainingJob::open_log() {
+  const RunLogPlace place{.files = files_,
+                          .engine = *engine_,
+                          .clock = clock_,
+                          .wall_clock = *wall_clock_,
+                          .output_dir = config_.output_dir,
+                          .run_name = fmt::format("{}", started_unix_s_)};
+  TrainerState state{.max_steps = total_steps_,
+                     .num_train_epochs = config_.num_epochs,
+                     .logging_steps = config_.logging_steps.resolve(total_steps_),
+                     .eval_steps = config_.eval_steps.resolve(total_steps_),
+                     .save_steps = config_.save_steps.resolve(total_steps_),
+                     .train_batch_size = config_.micro_batch_size};
+  if (position_.step == 0) {
+    log_ = std::make_unique<RunLog>(place, std::move(state));
+    return;
+  }
+  if (std::filesystem::exists(folder_->path(std::string(kTrainerStateName)))) {
+    state = read_trainer_state(files_, *engine_, config_.output_dir);
+  }
+  state.rewind(position_.step);
+  state.global_step = position_.step;
+  state.num_input_tokens_seen = position_.total_tokens;
+  log_ = std::make_unique<RunLog>(RunLog::resume(place, std::move(state)));
+}
+
+RunSummary TrainingJob::run(const TrainObserver& observer, const ProgressSink& progress) {
+  Trainer trainer({.config = &config_,
+                   .session = session_.get(),
+                   .train = train_.get(),
+                   .held_out = held_out_.get(),
+                   .folder = folder_.get(),
+                   .log = log_.get(),
+                   .clock = &clock_},
+                  position_, total_steps_);
+  return trainer.run(observer, progress);
+}
+
+}  // namespace sluice

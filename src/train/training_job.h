@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run from its configuration to its output folder: model, text, data, memory, loop. Made in two parts, so that a plan
+// can be shown between them: the job knows what is to be trained, then it is told how. Owns everything that the run
+// needs. For one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/progress.h"
+#include "data/batch_loader.h"
+#include "data/held_out.h"
+#include "data/model_text.h"
+#include "data/prepared_data.h"
+#include "format/checkpoint.h"
+#include "train/run_folder.h"
+#include "train/run_log.h"
+#include "train/train_config.h"
+#include "train/trainer.h"
+#include "train/training_session.h"
+
+namespace sluice {
+
+enum class JobStart : std::uint8_t { kNew, kResume };
+
+// How the job is to use the machine.
+struct JobMemory {
+  Schedule schedule;
+  StepBuffers buffers;
+  std::uint64_t device_bytes = 0;
+  std::uint64_t host_bytes = 0;
+  std::size_t num_threads = 1;
+  LaneTrace* trace = nullptr;  // may be null
+};
+
+class TrainingJob {
+ public:
+  // Reads the model's description and prepares its data. Throws InvalidInput for what cannot be: no data, bad rows, a
+  // folder that holds another run, adapters (not yet there).
+  TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_rows, const ProgressSink& progress);
+  ~TrainingJob();
+
+  const TrainConfig& config() const { return config_; }
+  const ModelDescription& model() const { return model_; }
+  const RowCounts& row_counts() const { return train_data_->counts(); }
+  double packing_fill() { return train_->fill(0); }
+  std::uint64_t num_train_examples() const { return split_.train.size(); }
+  std::uint64_t num_held_out_examples() const;
+  std::uint64_t total_steps() const { return total_steps_; }
+  std::int64_t batch_tokens() const;
+  const std::vector<std::string>& store_directories() const { return store_directories_; }
+
+  // Takes the memory and the store; weights are there on return. `plan_json` is kept beside the run.
+  void open(const JobMemory& memory, const std::string& plan_json, const ProgressSink& progress);
+  const RunPosition& position() const { return position_; }  // after open()
+  TrainingSession& session() { return *session_; }
+
+  RunSummary run(const TrainObserver& observer, const ProgressSink& progress);
+
+  // The configuration that a run folder was made with.
+  static TrainConfig config_of(const std::string& run_dir);
+
+ private:
+  PreparedData prepare(const std::vector<DatasetChoice>& datasets, const std::string& name, BadRows bad_rows,
+                       const ProgressSink& progress);
+  void open_log();
+
+  TrainConfig config_;
+  JobStart start_;
+  PosixFileSystem files_;
+  std::unique_ptr<IoEngine> engine_;
+  SteadyClock clock_;
+  std::unique_ptr<Clock> wall_clock_;
+  ModelDescription model_;
+  std::unique_ptr<Checkpoint> checkpoint_;
+  std::unique_ptr<CheckpointSlices> slices_;
+  ModelText text_;
+  std::int64_t started_unix_s_ = 0;
+  std::optional<PreparedData> train_data_, held_out_data_;
+  ExampleSplit split_;
+  std::unique_ptr<BatchLoader> train_, held_out_;
+  std::uint64_t total_steps_ = 0;
+  std::vector<std::string> store_directories_;
+  std::unique_ptr<RunFolder> folder_;
+  std::unique_ptr<TrainingSession> session_;
+  RunPosition position_;
+  std::unique_ptr<RunLog> log_;
+};
+
+}  // namespace sluice
