@@ -53,7 +53,7 @@ TEST(DynamicMap, IsSortedHasZeroAndOneAndIsSymmetricButForOne) {
   for (std::size_t distance = 1; distance < 128; ++distance) {
     EXPECT_EQ(kSigned[127 - distance], -kSigned[127 + distance]);
   }
-  EXPECT_NEAR(kSigned[254], 0.9929687, 1e-7);   // the middle of the last of 64 buckets
+  EXPECT_NEAR(kSigned[254], 0.9929687, 1e-7);    // the middle of the last of 64 buckets
   EXPECT_NEAR(kUnsigned[254], 0.9964844, 1e-7);  // of 128
 }
 

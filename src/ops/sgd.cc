@@ -14,7 +14,8 @@ void check(const Sgd& args) {
   if (args.settings.momentum == 0) {
     CHECK(args.velocity.bytes().empty(), "without momentum there is no velocity");
   } else {
-    CHECK(args.velocity.dtype() == DType::kF32 && is_as_large(args.velocity, args.weight), "a velocity for each weight");
+    CHECK(args.velocity.dtype() == DType::kF32 && is_as_large(args.velocity, args.weight),
+          "a velocity for each weight");
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradient descent, in the order of operations that torch.optim.SGD has (no dampening): weight decay joins the gradient,
-// the momentum is momentum * itself + that, the weight goes against it. Masters as in ops/adamw.h.
+// Gradient descent, in the order of operations that torch.optim.SGD has (no dampening): weight decay joins the
+// gradient, the momentum is momentum * itself + that, the weight goes against it. Masters as in ops/adamw.h.
 #pragma once
 
 #include "device/device.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step of AdamW on vectors, for moments that are kept in whatever way: those come as an object that loads and stores
-// them. Include as simd-inl.h is included.
+// The step of AdamW on vectors, for moments that are kept in whatever way: those come as an object that loads and
+// stores them. Include as simd-inl.h is included.
 #if defined(SLUICE_OPS_CPU_ADAMW_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_OPS_CPU_ADAMW_INL_H_
 #undef SLUICE_OPS_CPU_ADAMW_INL_H_

@@ -23,9 +23,8 @@ namespace HWY_NAMESPACE {  // NOLINT
 
 void update_whole(const AdamW& args, const AdamWFactors& with, std::size_t first, std::size_t count) {
   const WholeMoments moments{args.m.as<float>().data() + first, args.v.as<float>().data() + first};
-  with_types(args.weight, args.trailing, args.grad, first, [&](const auto& master, const auto* grad) HWY_ATTR {
-    update_range(with, master, grad, moments, count);
-  });
+  with_types(args.weight, args.trailing, args.grad, first,
+             [&](const auto& master, const auto* grad) HWY_ATTR { update_range(with, master, grad, moments, count); });
 }
 
 // One key for all: the elements do not cross a multiple of 2^32.
@@ -34,9 +33,8 @@ void update_rounded(const AdamW& args, const AdamWFactors& with, std::size_t fir
   const RoundingKey key = rounding_key(args.seed, args.settings.step, static_cast<std::uint32_t>(index >> 32));
   const RoundedMoments moments{args.m.as<BF16>().data() + first, args.v.as<BF16>().data() + first, key,
                                static_cast<std::uint32_t>(index)};
-  with_types(args.weight, args.trailing, args.grad, first, [&](const auto& master, const auto* grad) HWY_ATTR {
-    update_range(with, master, grad, moments, count);
-  });
+  with_types(args.weight, args.trailing, args.grad, first,
+             [&](const auto& master, const auto* grad) HWY_ATTR { update_range(with, master, grad, moments, count); });
 }
 
 }  // namespace HWY_NAMESPACE
