@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
 
 #include <fmt/core.h>
 
@@ -15,6 +14,7 @@
 #include "base/random.h"
 #include "base/units.h"
 #include "base/worker_team.h"
+#include "bench/memory_copy.h"
 #include "bench/statistics.h"
 #include "ops/host_optimizer.h"
 
@@ -117,18 +117,6 @@ class State {
   Tensor v_absmax_;
 };
 
-// Each thread copies one run: the C library then picks what it thinks best for runs of that length.
-double copy_seconds(WorkerTeam& team, std::span<std::byte> to, std::span<const std::byte> from) {
-  const std::uint64_t share = round_up(div_ceil(from.size(), team.num_threads()), 4096);
-  const SteadyClock clock;
-  const Stopwatch stopwatch(clock);
-  team.for_each(static_cast<std::int64_t>(div_ceil(from.size(), share)), [&](std::int64_t item_idx, std::size_t) {
-    const std::uint64_t first = static_cast<std::uint64_t>(item_idx) * share;
-    std::memcpy(to.data() + first, from.data() + first, std::min<std::uint64_t>(share, from.size() - first));
-  });
-  return stopwatch.seconds();
-}
-
 double update_seconds(WorkerTeam& team, const State& state, std::int64_t step) {
   const SteadyClock clock;
   const Stopwatch stopwatch(clock);
@@ -140,7 +128,8 @@ double update_seconds(WorkerTeam& team, const State& state, std::int64_t step) {
 
 std::int64_t default_adam_bench_parameters() {
   const std::uint64_t available = read_memory_info().available_bytes;
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(available / 3) / kMostBytesPerParameter, 1 << 22, 64 << 20);
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(available / 3) / kMostBytesPerParameter, 1 << 22,
+                                  64'000'000);
 }
 
 AdamBenchResult run_adam_bench(const AdamBenchOptions& options, const ProgressSink& progress) {
@@ -156,7 +145,7 @@ AdamBenchResult run_adam_bench(const AdamBenchOptions& options, const ProgressSi
     const State state(form, options.num_parameters);
     const std::uint64_t bytes = state.bytes_moved();
     const auto copy = [&] {
-      return copy_seconds(team, copy_to.bytes().first(bytes / 2), copy_from.bytes().first(bytes / 2));
+      return measure_copy_seconds(team, copy_to.bytes().first(bytes / 2), copy_from.bytes().first(bytes / 2));
     };
     // The first touch of memory is the kernel's time, not ours.
     update_seconds(team, state, 1);

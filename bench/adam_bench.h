@@ -33,7 +33,7 @@ struct AdamBenchResult {
   std::vector<Case> cases;
 };
 
-// 64Mi where memory has room for that several times over, else less; enough to leave the caches in any case.
+// 64 million where memory has room for that several times over, else less; enough to leave the caches in any case.
 std::int64_t default_adam_bench_parameters();
 
 // Throws OutOfBudget where the memory is not there, Cancelled when interrupted.

@@ -51,7 +51,7 @@ HWY_INLINE void decode_block(const DynamicCode<kRange>& code, const std::uint8_t
   const hn::Rebind<std::uint8_t, F32Tag> d8;
   const F32 scale = hn::Set(d, absmax);
   for (std::size_t at = 0; at < kCodeBlock; at += hn::Lanes(d)) {
-    hn::Store(hn::Mul(code.decode(d, hn::PromoteTo(di, hn::LoadU(d8, codes + at))), scale), d, values + at);
+    hn::Store(code.decode(d, hn::PromoteTo(di, hn::LoadU(d8, codes + at)), scale), d, values + at);
   }
 }
 
@@ -59,7 +59,6 @@ HWY_INLINE void decode_block(const DynamicCode<kRange>& code, const std::uint8_t
 template <CodeRange kRange>
 HWY_INLINE float encode_block(const DynamicCode<kRange>& code, const float* values, std::uint8_t* codes) {
   const F32Tag d;
-  const I32Tag di;
   const hn::Rebind<std::uint8_t, F32Tag> d8;
   const float absmax = absmax_of(values, kCodeBlock);
   const Normaliser normaliser = normaliser_of(absmax);
@@ -67,11 +66,8 @@ HWY_INLINE float encode_block(const DynamicCode<kRange>& code, const float* valu
   const F32 second = hn::Set(d, normaliser.second);
   for (std::size_t at = 0; at < kCodeBlock; at += hn::Lanes(d)) {
     const F32 value = hn::Load(d, values + at);
-    I32 found = code.encode(d, hn::Mul(hn::Mul(value, first), second));
-    if constexpr (kRange == CodeRange::kUnsigned) {
-      const auto is_more = hn::RebindMask(di, hn::Gt(value, hn::Zero(d)));
-      found = hn::Max(found, hn::IfThenElseZero(is_more, hn::Set(di, 1)));
-    }
+    const F32 part = hn::Mul(hn::Mul(value, first), second);
+    const I32 found = code.encode(d, part, hn::Gt(value, hn::Zero(d)));
     hn::StoreU(hn::DemoteTo(d8, found), d8, codes + at);
   }
   return absmax;

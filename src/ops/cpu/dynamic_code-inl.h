@@ -9,10 +9,8 @@
 #endif
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "hwy/highway.h"
 #include "ops/cpu/lane_table-inl.h"
@@ -27,97 +25,103 @@ template <CodeRange kRange>
 class DynamicCode {
  public:
   HWY_INLINE DynamicCode()
-      : units_(dynamic_units(kRange).of_decade), bucket_scales_(bucket_scales()), starts_(decade_starts()) {}
+      : units_(by_exponent(dynamic_units(kRange).of_decade)), scales_(scales()), starts_(starts()) {}
 
-  // dynamic_map()[code], to the bit.
-  HWY_INLINE F32 decode(F32Tag d, I32 code) const {
+  // dynamic_map()[code] * factor, rounded once each.
+  HWY_INLINE F32 decode(F32Tag d, I32 code, F32 factor) const {
     const I32Tag di;
-    const I32 place = kIsSigned ? hn::Abs(hn::Sub(code, hn::Set(di, kSignedZeroCode))) : hn::Add(code, one(di));
-    const F32 as_float = hn::ConvertTo(d, place);
-    const I32 bits = hn::BitCast(di, as_float);
+    const F32 as_float = hn::ConvertTo(d, hn::Sub(code, hn::Set(di, kIsSigned ? kSignedZeroCode : -1)));
+    const F32 place = kIsSigned ? hn::Abs(as_float) : as_float;
+    const I32 bits = hn::BitCast(di, place);
     const F32 buckets = hn::BitCast(d, hn::And(bits, hn::Set(di, 0x7F800000)));
     // Whole numbers, so no rounding: 18 place - 16 buckets + 9.
-    const F32 odd = hn::MulAdd(as_float, hn::Set(d, 18.0F), hn::MulAdd(buckets, hn::Set(d, -16.0F), hn::Set(d, 9.0F)));
-    const I32 exponent = hn::ShiftRight<23>(bits);
-    const I32 decade = hn::Max(hn::Sub(exponent, hn::Set(di, kIsSigned ? 127 : 128)), hn::Zero(di));
-    const F32 magnitude = hn::Mul(odd, units_(d, decade));
+    const F32 odd = hn::MulAdd(place, hn::Set(d, 18.0F), hn::MulAdd(buckets, hn::Set(d, -16.0F), hn::Set(d, 9.0F)));
+    const F32 magnitude = hn::Mul(odd, units_(d, hn::ShiftRight<23>(bits)));
     if constexpr (kIsSigned) {
-      const auto is_zero = hn::RebindMask(d, hn::Eq(code, hn::Set(di, kSignedZeroCode)));
-      const auto is_negative = hn::RebindMask(d, hn::Lt(code, hn::Set(di, kSignedZeroCode)));
-      return hn::IfThenZeroElse(is_zero, hn::IfThenElse(is_negative, hn::Neg(magnitude), magnitude));
+      const F32 sign = hn::Min(hn::Max(as_float, hn::Set(d, -1.0F)), hn::Set(d, 1.0F));  // 0 of 0
+      return hn::Mul(hn::Mul(magnitude, sign), factor);
     } else {
-      return hn::IfThenZeroElse(hn::RebindMask(d, hn::Eq(code, hn::Zero(di))), magnitude);
+      return hn::Mul(magnitude, factor);
     }
   }
 
-  // The code whose value is nearest, within the rounding of floats; beyond the ends, the code at the end. Of NaN, some
-  // code.
-  HWY_INLINE I32 encode(F32Tag d, F32 x) const {
+  // The code of the value nearest to x, within the rounding of floats; beyond the ends, the code at the end; of NaN,
+  // some code. Unsigned, only a number that is not `more than 0` gets the code of 0.
+  HWY_INLINE I32 encode(F32Tag d, F32 x, hn::Mask<F32Tag> is_more) const {
     const I32Tag di;
     const F32 magnitude = kIsSigned ? hn::Abs(x) : x;
-    I32 reached = hn::Zero(di);  // 0 minus the number of decades that begin at or below
-    for (std::size_t decade = 0; decade <= kNumDecades; ++decade) {
-      const auto begins_below = hn::Ge(magnitude, hn::Set(d, starts_[decade]));
-      reached = hn::Add(reached, hn::BitCast(di, hn::VecFromMask(d, begins_below)));
-    }
-    const I32 decade = hn::Max(hn::Sub(hn::Neg(reached), one(di)), hn::Zero(di));
-    const I32 exponent = hn::Add(decade, hn::Set(di, kIsSigned ? 127 : 128));
-    const F32 buckets = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
-    // The bucket: (x / 10^(k - 6) - 0.1) / 0.9 of all; its own decade's even where rounding says the neighbour's.
-    const F32 scaled = hn::MulSub(magnitude, bucket_scales_(d, decade), hn::Mul(buckets, hn::Set(d, 1.0F / 9)));
-    const F32 last = hn::Sub(buckets, hn::Set(d, 1.0F));
-    const F32 bucket = hn::Min(hn::Max(scaled, hn::Zero(d)), last);
-    I32 place = hn::Add(hn::ConvertTo(di, bucket), hn::ConvertTo(di, buckets));
-    // The place of 1 is the first of a decade that has no second.
-    constexpr std::int32_t kLastPlace = kIsSigned ? 128 : 256;
-    place = hn::Min(place, hn::Set(di, kLastPlace));
-    place = hn::IfThenZeroElse(hn::Eq(reached, hn::Zero(di)), place);
+    // The exponent and fraction, read as one number, are a log2 that is 0.09 too small at most. That names the decade
+    // that x begins or is in, or the one above it where x is short of its beginning.
+    const F32 log2 = hn::ConvertTo(d, hn::BitCast(di, magnitude));
+    const F32 log10 = hn::MulAdd(log2, hn::Set(d, kLog10Of2 * 0x1p-23F), hn::Set(d, 7.03F - 127 * kLog10Of2));
+    const F32 named = hn::Min(hn::Max(log10, hn::Zero(d)), hn::Set(d, static_cast<float>(kNumDecades)));
+    const I32 upper = hn::ConvertTo(di, named);
+    const auto is_short = hn::RebindMask(di, hn::Lt(magnitude, starts_(d, upper)));
+    const I32 decade = hn::Sub(upper, hn::IfThenElseZero(is_short, hn::Set(di, 1)));
+    const I32 own = hn::Max(decade, hn::Zero(di));
+    const F32 buckets = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(own, hn::Set(di, kIsSigned ? 127 : 128))));
+    // The bucket's number, (x / 10^(k - 6) - 0.1) / 0.9 of all, less a half: what is nearest to that is what is below.
+    const F32 shift = hn::MulAdd(buckets, hn::Set(d, -1.0F / 9), hn::Set(d, -0.5F));
+    const F32 exact = hn::MulAdd(magnitude, scales_(d, own), shift);
+    const F32 bucket = hn::Min(hn::Max(exact, hn::Zero(d)), hn::Sub(buckets, hn::Set(d, 1.0F)));
+    // 2^23 leaves no bits for what comes after the point.
+    const F32 rounded = hn::Add(bucket, hn::Add(buckets, hn::Set(d, 0x1p23F)));
+    const I32 place = hn::And(hn::BitCast(di, rounded), hn::Set(di, 0x1FF));
     if constexpr (kIsSigned) {
-      // There is no -1.
-      const I32 below = hn::Max(hn::Sub(hn::Set(di, kSignedZeroCode), place), hn::Zero(di));
-      const auto is_negative = hn::RebindMask(di, hn::Lt(x, hn::Zero(d)));
-      return hn::IfThenElse(is_negative, below, hn::Add(place, hn::Set(di, kSignedZeroCode)));
+      const I32 reached = hn::IfThenZeroElse(hn::Lt(decade, hn::Zero(di)), place);
+      const I32 sign = hn::ShiftRight<31>(hn::BitCast(di, x));
+      const I32 code = hn::Add(hn::Sub(hn::Xor(reached, sign), sign), hn::Set(di, kSignedZeroCode));
+      return hn::Max(code, hn::Zero(di));  // there is no -1
     } else {
-      return hn::Max(hn::Sub(place, one(di)), hn::Zero(di));
+      return hn::IfThenElseZero(hn::RebindMask(di, is_more), hn::Sub(place, hn::Set(di, 1)));
     }
   }
 
  private:
   static constexpr bool kIsSigned = kRange == CodeRange::kSigned;
+  static constexpr float kLog10Of2 = 0.30103F;
+  using Decades = std::array<float, kNumDecades + 1>;
 
-  static HWY_INLINE I32 one(I32Tag di) { return hn::Set(di, 1); }
+  // Where a place's exponent, modulo 16, finds its decade. What no place has is 0; so is the place of the unsigned 0.
+  static constexpr std::array<float, 16> by_exponent(const Decades& of_decade) {
+    std::array<float, 16> table{};
+    for (std::size_t decade = 0; decade < of_decade.size(); ++decade) {
+      table[(decade + (kIsSigned ? 127 : 128)) % 16] = of_decade[decade];
+    }
+    return table;
+  }
 
-  // Makes buckets of a number: 10^(6 - k) * n / 0.9. The last makes 0 of 1.
-  static constexpr std::array<float, kNumDecades + 1> bucket_scales() {
-    std::array<float, kNumDecades + 1> scales{};
+  // Makes buckets of a number: 10^(6 - k) * n / 0.9. The last leaves 1 in the first bucket.
+  static constexpr std::array<float, 16> scales() {
+    std::array<float, 16> table{};
     double per_decade = 1e6;
     double buckets = first_buckets(kRange);
     for (std::size_t decade = 0; decade < kNumDecades; ++decade) {
-      scales[decade] = static_cast<float>(per_decade * buckets / 0.9);
+      table[decade] = static_cast<float>(per_decade * buckets / 0.9);
       per_decade /= 10;
       buckets *= 2;
     }
-    return scales;
+    return table;
   }
 
   // Half way between the last value below a decade and its first.
-  static constexpr std::array<float, kNumDecades + 1> decade_starts() {
+  static constexpr std::array<float, 16> starts() {
     const std::array<float, 256> map = dynamic_map(kRange);
-    std::array<float, kNumDecades + 1> starts{};
+    std::array<float, 16> table{};
     std::size_t first_code = kIsSigned ? 128 : 1;
     std::size_t buckets = first_buckets(kRange);
     for (std::size_t decade = 0; decade <= kNumDecades; ++decade) {
       const double below = map[first_code - 1];
-      starts[decade] = static_cast<float>((below + static_cast<double>(map[first_code])) / 2);
+      table[decade] = static_cast<float>((below + static_cast<double>(map[first_code])) / 2);
       first_code += buckets;
       buckets *= 2;
     }
-    return starts;
+    return table;
   }
 
-  LaneTable<kNumDecades + 1> units_;
-  LaneTable<kNumDecades + 1> bucket_scales_;
-  std::array<float, kNumDecades + 1> starts_;
+  LaneTable units_;
+  LaneTable scales_;
+  LaneTable starts_;
 };
 
 }  // namespace HWY_NAMESPACE
