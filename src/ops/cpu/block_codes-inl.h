@@ -68,7 +68,7 @@ HWY_INLINE float encode_block(const DynamicCode<kRange>& code, const float* valu
     const F32 value = hn::Load(d, values + at);
     const F32 part = hn::Mul(hn::Mul(value, first), second);
     const I32 found = code.encode(d, part, hn::Gt(value, hn::Zero(d)));
-    hn::StoreU(hn::DemoteTo(d8, found), d8, codes + at);
+    hn::StoreU(hn::TruncateTo(d8, hn::BitCast(hn::RebindToUnsigned<F32Tag>(), found)), d8, codes + at);
   }
   return absmax;
 }

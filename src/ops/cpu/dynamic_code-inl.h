@@ -25,7 +25,11 @@ template <CodeRange kRange>
 class DynamicCode {
  public:
   HWY_INLINE DynamicCode()
-      : units_(by_exponent(dynamic_units(kRange).of_decade)), scales_(scales()), starts_(starts()) {}
+      : units_(by_exponent(dynamic_units(kRange).of_decade)),
+        starts_(starts()),
+        scales_(scales()),
+        places_(places()),
+        last_places_(last_places()) {}
 
   // dynamic_map()[code] * factor, rounded once each.
   HWY_INLINE F32 decode(F32Tag d, I32 code, F32 factor) const {
@@ -45,41 +49,34 @@ class DynamicCode {
     }
   }
 
-  // The code of the value nearest to x, within the rounding of floats; beyond the ends, the code at the end; of NaN,
-  // some code. Unsigned, only a number that is not `more than 0` gets the code of 0.
+  // The code of the value nearest to x, within the rounding of floats, in the lowest byte of each lane; of what is
+  // beyond an end, the code at the end; of NaN, some code. Unsigned, the code of 0 is for lanes alone that are not more
+  // than 0.
   HWY_INLINE I32 encode(F32Tag d, F32 x, hn::Mask<F32Tag> is_more) const {
     const I32Tag di;
-    const F32 magnitude = kIsSigned ? hn::Abs(x) : x;
-    // The exponent and fraction, read as one number, are a log2 that is 0.09 too small at most. That names the decade
-    // that x begins or is in, or the one above it where x is short of its beginning.
+    const F32 magnitude = hn::Max(kIsSigned ? hn::Abs(x) : x, hn::Set(d, kIsSigned ? kBelowAll : starts()[0]));
+    // Exponent and fraction, read as one number, are a log2 that is 0.09 too small at most. With that put right, they
+    // name the decade of x, or the one above it where x is short of its start. Less a half, so that rounding to nearest
+    // rounds down; beyond 2^23 floats have no bits after the point, and the whole number is in their lowest bits.
     const F32 log2 = hn::ConvertTo(d, hn::BitCast(di, magnitude));
-    const F32 log10 = hn::MulAdd(log2, hn::Set(d, kLog10Of2 * 0x1p-23F), hn::Set(d, 7.03F - 127 * kLog10Of2));
-    const F32 named = hn::Min(hn::Max(log10, hn::Zero(d)), hn::Set(d, static_cast<float>(kNumDecades)));
-    const I32 upper = hn::ConvertTo(di, named);
-    const auto is_short = hn::RebindMask(di, hn::Lt(magnitude, starts_(d, upper)));
-    const I32 decade = hn::Sub(upper, hn::IfThenElseZero(is_short, hn::Set(di, 1)));
-    const I32 own = hn::Max(decade, hn::Zero(di));
-    const F32 buckets = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(own, hn::Set(di, kIsSigned ? 127 : 128))));
-    // The bucket's number, (x / 10^(k - 6) - 0.1) / 0.9 of all, less a half: what is nearest to that is what is below.
-    const F32 shift = hn::MulAdd(buckets, hn::Set(d, -1.0F / 9), hn::Set(d, -0.5F));
-    const F32 exact = hn::MulAdd(magnitude, scales_(d, own), shift);
-    const F32 bucket = hn::Min(hn::Max(exact, hn::Zero(d)), hn::Sub(buckets, hn::Set(d, 1.0F)));
-    // 2^23 leaves no bits for what comes after the point.
-    const F32 rounded = hn::Add(bucket, hn::Add(buckets, hn::Set(d, 0x1p23F)));
-    const I32 place = hn::And(hn::BitCast(di, rounded), hn::Set(di, 0x1FF));
+    const F32 log10 = hn::MulAdd(log2, hn::Set(d, kLog10Of2 * 0x1p-23F), hn::Set(d, 6.53F - 127 * kLog10Of2));
+    const I32 named = hn::BitCast(di, hn::Add(log10, hn::Set(d, 0x1.8p23F)));
+    const auto is_short = hn::RebindMask(di, hn::Lt(magnitude, starts_(d, named)));
+    const I32 decade = hn::Sub(named, hn::IfThenElseZero(is_short, hn::Set(di, 1)));
+    const F32 place = hn::Min(hn::MulAdd(magnitude, scales_(d, decade), places_(d, decade)), last_places_(d, decade));
     if constexpr (kIsSigned) {
-      const I32 reached = hn::IfThenZeroElse(hn::Lt(decade, hn::Zero(di)), place);
-      const I32 sign = hn::ShiftRight<31>(hn::BitCast(di, x));
-      const I32 code = hn::Add(hn::Sub(hn::Xor(reached, sign), sign), hn::Set(di, kSignedZeroCode));
-      return hn::Max(code, hn::Zero(di));  // there is no -1
+      const F32 offset = hn::Max(hn::CopySignToAbs(place, x), hn::Set(d, -127.0F));  // there is no -1
+      return hn::BitCast(di, hn::Add(offset, hn::Set(d, 0x1.8p23F + kSignedZeroCode)));
     } else {
-      return hn::IfThenElseZero(hn::RebindMask(di, is_more), hn::Sub(place, hn::Set(di, 1)));
+      const I32 code = hn::BitCast(di, hn::Add(place, hn::Set(d, 0x1.8p23F - 1)));
+      return hn::IfThenElseZero(hn::RebindMask(di, is_more), code);
     }
   }
 
  private:
   static constexpr bool kIsSigned = kRange == CodeRange::kSigned;
   static constexpr float kLog10Of2 = 0.30103F;
+  static constexpr float kBelowAll = 2e-7F;  // in no decade, and above 10^-7
   using Decades = std::array<float, kNumDecades + 1>;
 
   // Where a place's exponent, modulo 16, finds its decade. What no place has is 0; so is the place of the unsigned 0.
@@ -91,7 +88,9 @@ class DynamicCode {
     return table;
   }
 
-  // Makes buckets of a number: 10^(6 - k) * n / 0.9. The last leaves 1 in the first bucket.
+  // Of x in a decade, x * scale + place is the place to round: that of the decade's first bucket, n, and what x is
+  // beyond that bucket's middle, (x / 10^(k - 6) - 0.1) / 0.9 * n - 0.5. Entry 15 stands for the decade below all,
+  // which makes the place of 0 of everything; the one above all makes that of 1.
   static constexpr std::array<float, 16> scales() {
     std::array<float, 16> table{};
     double per_decade = 1e6;
@@ -101,6 +100,26 @@ class DynamicCode {
       per_decade /= 10;
       buckets *= 2;
     }
+    return table;
+  }
+  static constexpr std::array<float, 16> places() {
+    std::array<float, 16> table{};
+    double buckets = first_buckets(kRange);
+    for (std::size_t decade = 0; decade < kNumDecades; ++decade) {
+      table[decade] = static_cast<float>(buckets - buckets / 9 - 0.5);
+      buckets *= 2;
+    }
+    table[kNumDecades] = static_cast<float>(buckets);
+    return table;
+  }
+  static constexpr std::array<float, 16> last_places() {
+    std::array<float, 16> table{};
+    std::uint32_t buckets = first_buckets(kRange);
+    for (std::size_t decade = 0; decade < kNumDecades; ++decade) {
+      table[decade] = static_cast<float>(2 * buckets - 1);
+      buckets *= 2;
+    }
+    table[kNumDecades] = static_cast<float>(buckets);
     return table;
   }
 
@@ -120,8 +139,10 @@ class DynamicCode {
   }
 
   LaneTable units_;
-  LaneTable scales_;
   LaneTable starts_;
+  LaneTable scales_;
+  LaneTable places_;
+  LaneTable last_places_;
 };
 
 }  // namespace HWY_NAMESPACE
