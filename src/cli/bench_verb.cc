@@ -14,6 +14,7 @@
 #include "bench/commit_bench.h"
 #include "bench/io_bench.h"
 #include "bench/stream_bench.h"
+#include "cli/bench_adam_verb.h"
 #include "cli/bench_gemm_verb.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
@@ -198,6 +199,7 @@ void add_bench_verb(CLI::App& app) {
   commit->callback([arguments] { bench_commit(*arguments); });
 
   add_bench_gemm_verb(*bench);
+  add_bench_adam_verb(*bench);
 }
 
 }  // namespace sluice

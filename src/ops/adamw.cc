@@ -1,25 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/adamw.h"
 
+#include "base/units.h"
 #include "ops/cpu/adamw.h"
 #include "ops/dispatch.h"
+#include "ops/host_optimizer.h"
+#include "ops/master_check.h"
 
 namespace sluice {
+namespace {
+
+void check(const AdamW& args) {
+  check_master(args.weight, args.trailing, args.grad);
+  const DType moments = args.m.dtype();
+  CHECK(moments == args.v.dtype(), "both moments have one precision");
+  CHECK(moments == DType::kF32 || moments == DType::kBF16 || moments == DType::kU8, "moments are f32, bf16 or codes");
+  CHECK(is_as_large(args.m, args.weight) && is_as_large(args.v, args.weight), "moments for each weight");
+  CHECK(args.settings.step >= 1, "the first step is 1");
+  CHECK(args.first_element >= 0, "elements count from 0");
+  if (moments == DType::kU8) {
+    const auto num_blocks = static_cast<std::int64_t>(div_ceil(args.weight.shape().num_elements(), kMomentBlock));
+    for (const TensorView& absmax : {args.m_absmax, args.v_absmax}) {
+      CHECK(absmax.dtype() == DType::kF32 && absmax.shape().num_elements() == num_blocks, "a scale for each block");
+    }
+    CHECK(args.first_element % kMomentBlock == 0, "a part of 8-bit moments begins with a block");
+  } else {
+    CHECK(args.m_absmax.bytes().empty() && args.v_absmax.bytes().empty(), "only 8-bit moments have scales");
+  }
+}
+
+}  // namespace
 
 void adamw(Stream& stream, const AdamW& args) {
-  const std::int64_t total = args.weight.shape().num_elements();
-  const auto is_as_large = [total](const TensorView& view) { return view.shape().num_elements() == total; };
-  CHECK(args.weight.dtype() == DType::kF32 || args.weight.dtype() == DType::kBF16, "weights are f32 or bf16");
-  if (args.weight.dtype() == DType::kBF16) {
-    CHECK(size_bytes(args.trailing.dtype()) == 2 && is_as_large(args.trailing), "16 trailing bits for each weight");
-  } else {
-    CHECK(args.trailing.bytes().empty(), "f32 weights have no trailing bits");
-  }
-  CHECK(args.grad.dtype() == DType::kF32 || args.grad.dtype() == DType::kBF16, "gradients are f32 or bf16");
-  CHECK(args.m.dtype() == DType::kF32 && args.v.dtype() == DType::kF32, "moments are f32");
-  CHECK(is_as_large(args.grad) && is_as_large(args.m) && is_as_large(args.v), "one size");
-  CHECK(args.settings.step >= 1, "the first step is 1");
+  check(args);
   put_on_cpu(stream, [args](WorkerTeam& team) { cpu::adamw(team, args); });
+}
+
+void adamw(WorkerTeam& team, const AdamW& args) {
+  check(args);
+  cpu::adamw(team, args);
 }
 
 }  // namespace sluice

@@ -4,30 +4,14 @@
 #include <bit>
 #include <limits>
 
+#include "ops/host_optimizer.h"
+#include "ops/test_masters.h"
 #include "ops/test_tensors.h"
 
 namespace sluice {
 namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace): the tests' own vocabulary
-
-struct State {
-  Doubles weight, m, v;
-};
-
-// One step by the definition, in double.
-void exact_step(State& state, const Doubles& grad, const AdamWSettings& with) {
-  const auto step = static_cast<double>(with.step);
-  for (std::size_t i = 0; i < grad.size(); ++i) {
-    const double g = grad[i] * static_cast<double>(with.grad_scale);
-    state.m[i] = with.beta1 * state.m[i] + (1 - with.beta1) * g;
-    state.v[i] = with.beta2 * state.v[i] + (1 - with.beta2) * g * g;
-    const double m_hat = state.m[i] / (1 - std::pow(with.beta1, step));
-    const double v_hat = state.v[i] / (1 - std::pow(with.beta2, step));
-    state.weight[i] -= with.learning_rate * with.weight_decay * state.weight[i];
-    state.weight[i] -= with.learning_rate * m_hat / (std::sqrt(v_hat) + with.eps);
-  }
-}
 
 AdamWSettings settings_of(std::int64_t step) {
   return {.learning_rate = 0.05,
@@ -37,38 +21,6 @@ AdamWSettings settings_of(std::int64_t step) {
           .weight_decay = 0.1,
           .step = step,
           .grad_scale = 0.3F};
-}
-
-// A master cut into a bf16 and what trails it.
-struct Halves {
-  TestTensor weight, trailing;
-};
-
-Halves halves_of(const std::vector<float>& masters) {
-  const auto size = static_cast<std::int64_t>(masters.size());
-  Halves halves = {{DType::kBF16, {size}}, {DType::kBF16, {size}}};
-  for (std::size_t i = 0; i < masters.size(); ++i) {
-    const auto bits = std::bit_cast<std::uint32_t>(masters[i]);
-    halves.weight.view().as<std::uint16_t>()[i] = static_cast<std::uint16_t>((bits + 0x8000U) >> 16);
-    halves.trailing.view().as<std::uint16_t>()[i] = static_cast<std::uint16_t>(bits & 0xFFFFU);
-  }
-  return halves;
-}
-
-std::vector<float> masters_of(const Halves& halves) {
-  std::vector<float> masters;
-  const auto weight = halves.weight.view().as<std::uint16_t>();
-  const auto trailing = halves.trailing.view().as<std::int16_t>();
-  for (std::size_t i = 0; i < weight.size(); ++i) {
-    const std::int64_t bits = (static_cast<std::int64_t>(weight[i]) << 16) + trailing[i];
-    masters.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
-  }
-  return masters;
-}
-
-std::vector<float> floats_of(const TestTensor& tensor) {
-  const auto values = tensor.view().as<float>();
-  return {values.begin(), values.end()};
 }
 
 TEST(AdamW, FiveStepsAreTheDefinitionForWholeAndSplitMasters) {
@@ -83,7 +35,7 @@ TEST(AdamW, FiveStepsAreTheDefinitionForWholeAndSplitMasters) {
         for (float& value : v.view().as<float>()) value *= value;
         const TestTensor split_m = m.clone();
         const TestTensor split_v = v.clone();
-        State exact = {weight.doubles(), m.doubles(), v.doubles()};
+        AdamWState exact = {weight.doubles(), m.doubles(), v.doubles()};
         for (std::int64_t step = 1; step <= 5; ++step) {
           const TestTensor grad = random_tensor(grad_dtype, {size}, static_cast<std::uint64_t>(10 + step), 1e-2);
           exact_step(exact, grad.doubles(), settings_of(step));
@@ -171,6 +123,49 @@ TEST(AdamW, NanOfAnyPayloadShowsInTheUpperHalf) {
     });
     EXPECT_TRUE(std::isnan(halves.weight.doubles()[0]));
   });
+}
+
+// In the order that torch computes, in float: gradients whose square has no float, and moments below the normal floats.
+TEST(AdamW, HugeAndTinyGradientsAreTorchs) {
+  const std::vector<float> gradients = {3e19F, -2e20F, 1e-21F, 7e-23F, 1e-40F, -1e-45F, 0.0F};
+  const auto size = static_cast<std::int64_t>(gradients.size());
+  on_every_target([&] {
+    const TestTensor weight(DType::kF32, {size}, Doubles(gradients.size(), 0.5));
+    const TestTensor grad(DType::kF32, {size}, Doubles(gradients.begin(), gradients.end()));
+    const TestTensor m(DType::kF32, {size});
+    const TestTensor v(DType::kF32, {size});
+    run_on_cpu(1, [&](Stream& stream) {
+      adamw(stream, {.settings = {.learning_rate = 0.01}, .weight = weight, .grad = grad, .m = m, .v = v});
+    });
+    const auto m_share = static_cast<float>(1 - 0.9);
+    const auto v_share = static_cast<float>(1 - 0.999);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const float expected_m = gradients[i] * m_share;
+      const float expected_v = gradients[i] * v_share * gradients[i];
+      EXPECT_EQ(m.view().as<float>()[i], expected_m);
+      EXPECT_NEAR(v.view().as<float>()[i], expected_v, 2e-7 * static_cast<double>(expected_v));
+      const double denominator = std::sqrt(static_cast<double>(expected_v)) / std::sqrt(1 - 0.999) + 1e-8;
+      EXPECT_NEAR(weight.view().as<float>()[i], 0.5 - 0.01 / 0.1 * static_cast<double>(expected_m) / denominator, 1e-7);
+    }
+  });
+}
+
+TEST(AdamW, OnHostMemoryGivesTheBitsOfAStream) {
+  const TestTensor weight = random_tensor(DType::kF32, {70000}, 1);
+  const TestTensor grad = random_tensor(DType::kF32, {70000}, 2);
+  const TestTensor m(DType::kF32, {70000});
+  const TestTensor v(DType::kF32, {70000});
+  const TestTensor host_weight = weight.clone();
+  const TestTensor host_m = m.clone();
+  const TestTensor host_v = v.clone();
+  run_on_cpu(1, [&](Stream& stream) {
+    adamw(stream, {.settings = settings_of(1), .weight = weight, .grad = grad, .m = m, .v = v});
+  });
+  WorkerTeam team(3);
+  adamw(team, {.settings = settings_of(1), .weight = host_weight, .grad = grad, .m = host_m, .v = host_v});
+  EXPECT_EQ(host_weight.bytes(), weight.bytes());
+  EXPECT_EQ(host_m.bytes(), m.bytes());
+  EXPECT_EQ(host_v.bytes(), v.bytes());
 }
 
 }  // namespace

@@ -6,98 +6,35 @@
 
 #include "base/bf16.h"
 #include "base/units.h"
+#include "ops/cpu/adamw_blocks.h"
+#include "ops/cpu/rounding_key.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/adamw.cc"  // NOLINT
 #include "hwy/foreach_target.h"                // IWYU pragma: keep
 //
 #include "hwy/highway.h"
-#include "ops/cpu/loop-inl.h"
-#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/adamw-inl.h"
+#include "ops/cpu/master-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::cpu {
 namespace HWY_NAMESPACE {  // NOLINT
 
-// The f32 master as it is.
-struct WholeMaster {
-  float* weight;
-
-  template <class Part>
-  HWY_INLINE F32 load(F32Tag d, std::size_t at, const Part& part) const {
-    return part.load(d, weight + at);
-  }
-  template <class Part>
-  HWY_INLINE void store(F32Tag d, F32 master, std::size_t at, const Part& part) const {
-    part.store(d, master, weight + at);
-  }
-};
-
-// The master cut in two: bits = (weight << 16) + trailing. A load of bf16 shifts by 16 already.
-struct SplitMaster {
-  BF16* weight;
-  BF16* trailing;
-
-  template <class Part>
-  HWY_INLINE F32 load(F32Tag d, std::size_t at, const Part& part) const {
-    const hn::RebindToSigned<F32Tag> d32;
-    const auto upper = hn::BitCast(d32, part.load(d, weight + at));
-    const auto lower = hn::ShiftRight<16>(hn::BitCast(d32, part.load(d, trailing + at)));  // with its sign
-    return hn::BitCast(d, hn::Add(upper, lower));
-  }
-  template <class Part>
-  HWY_INLINE void store(F32Tag d, F32 master, std::size_t at, const Part& part) const {
-    const hn::RebindToUnsigned<F32Tag> d32;
-    // Rounding up could carry a NaN into zero; this one has no bits that carry.
-    const F32 plain_nan = hn::BitCast(d, hn::Set(d32, 0x7FC00000U));
-    const auto bits = hn::BitCast(d32, hn::IfThenElse(hn::IsNaN(master), plain_nan, master));
-    const auto upper = hn::ShiftRight<16>(hn::Add(bits, hn::Set(d32, 0x8000U)));
-    part.store_bits(d, upper, weight + at);
-    part.store_bits(d, bits, trailing + at);
-  }
-};
-
-template <class Master, typename Grad>
-void update_range(const AdamWFactors& with, const Master& master, const Grad* grad, float* m, float* v,
-                  std::size_t count) {
-  const F32Tag d;
-  const F32 grad_scale = hn::Set(d, with.grad_scale);
-  const F32 decay = hn::Set(d, with.decay);
-  const F32 m_share = hn::Set(d, with.m_share);
-  const F32 beta2 = hn::Set(d, with.beta2);
-  const F32 v_share = hn::Set(d, with.v_share);
-  const F32 inverse_correction = hn::Set(d, with.inverse_correction);
-  const F32 eps = hn::Set(d, with.eps);
-  const F32 step_size = hn::Set(d, with.step_size);
-  over_lanes(0, count, [&](std::size_t at, auto part) SLUICE_LANES {
-    const F32 g = hn::Mul(part.load(d, grad + at), grad_scale);
-    const F32 old_m = part.load(d, m + at);
-    const F32 new_m = hn::MulAdd(hn::Sub(g, old_m), m_share, old_m);
-    const F32 new_v = hn::MulAdd(hn::Mul(g, g), v_share, hn::Mul(part.load(d, v + at), beta2));
-    const F32 denominator = hn::Add(hn::Mul(hn::Sqrt(new_v), inverse_correction), eps);
-    const F32 decayed = hn::Mul(master.load(d, at, part), decay);
-    master.store(d, hn::NegMulAdd(step_size, hn::Div(new_m, denominator), decayed), at, part);
-    part.store(d, new_m, m + at);
-    part.store(d, new_v, v + at);
-  });
+void update_whole(const AdamW& args, const AdamWFactors& with, std::size_t first, std::size_t count) {
+  const WholeMoments moments{args.m.as<float>().data() + first, args.v.as<float>().data() + first};
+  with_types(args.weight, args.trailing, args.grad, first,
+             [&](const auto& master, const auto* grad) HWY_ATTR { update_range(with, master, grad, moments, count); });
 }
 
-template <typename Grad>
-void update_typed(const AdamW& args, const AdamWFactors& with, std::size_t first, std::size_t count) {
-  const Grad* grad = args.grad.as<Grad>().data() + first;
-  float* m = args.m.as<float>().data() + first;
-  float* v = args.v.as<float>().data() + first;
-  if (args.weight.dtype() == DType::kF32) {
-    update_range(with, WholeMaster{args.weight.as<float>().data() + first}, grad, m, v, count);
-  } else {
-    update_range(with, SplitMaster{args.weight.as<BF16>().data() + first, args.trailing.as<BF16>().data() + first},
-                 grad, m, v, count);
-  }
-}
-
-void update(const AdamW& args, const AdamWFactors& with, std::size_t first, std::size_t count) {
-  args.grad.dtype() == DType::kF32 ? update_typed<float>(args, with, first, count)
-                                   : update_typed<BF16>(args, with, first, count);
+// One key for all: the elements do not cross a multiple of 2^32.
+void update_rounded(const AdamW& args, const AdamWFactors& with, std::size_t first, std::size_t count) {
+  const auto index = static_cast<std::uint64_t>(args.first_element) + first;
+  const RoundingKey key = rounding_key(args.seed, args.settings.step, static_cast<std::uint32_t>(index >> 32));
+  const RoundedMoments moments{args.m.as<BF16>().data() + first, args.v.as<BF16>().data() + first, key,
+                               static_cast<std::uint32_t>(index)};
+  with_types(args.weight, args.trailing, args.grad, first,
+             [&](const auto& master, const auto* grad) HWY_ATTR { update_range(with, master, grad, moments, count); });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -108,9 +45,12 @@ HWY_AFTER_NAMESPACE();
 namespace sluice::cpu {
 namespace {
 
-HWY_EXPORT(update);
+HWY_EXPORT(update_whole);
+HWY_EXPORT(update_rounded);
 
+// Whole blocks of 8-bit moments.
 constexpr std::int64_t kItemElements = 1 << 15;
+static_assert(kItemElements % kMomentBlock == 0);
 
 AdamWFactors factors_of(const AdamWSettings& settings) {
   const auto step = static_cast<double>(settings.step);
@@ -124,6 +64,25 @@ AdamWFactors factors_of(const AdamWSettings& settings) {
           .step_size = static_cast<float>(settings.learning_rate / (1 - std::pow(settings.beta1, step)))};
 }
 
+void update(const AdamW& args, const AdamWFactors& with, std::size_t first, std::size_t count) {
+  switch (args.m.dtype()) {
+    case DType::kF32:
+      HWY_DYNAMIC_DISPATCH(update_whole)(args, with, first, count);
+      return;
+    case DType::kBF16: {
+      const std::uint64_t index = static_cast<std::uint64_t>(args.first_element) + first;
+      const std::size_t with_one_key = std::min<std::uint64_t>(count, (1ULL << 32) - (index & 0xFFFFFFFFU));
+      HWY_DYNAMIC_DISPATCH(update_rounded)(args, with, first, with_one_key);
+      if (with_one_key < count) {
+        HWY_DYNAMIC_DISPATCH(update_rounded)(args, with, first + with_one_key, count - with_one_key);
+      }
+      return;
+    }
+    default:
+      adamw_blocks(args, with, first, count);
+  }
+}
+
 }  // namespace
 
 void adamw(WorkerTeam& team, const AdamW& args) {
@@ -131,8 +90,8 @@ void adamw(WorkerTeam& team, const AdamW& args) {
   const std::int64_t total = args.weight.shape().num_elements();
   team.for_each(static_cast<std::int64_t>(div_ceil(total, kItemElements)), [&](std::int64_t item_idx, std::size_t) {
     const std::int64_t first = item_idx * kItemElements;
-    HWY_DYNAMIC_DISPATCH(update)
-    (args, with, static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(kItemElements, total - first)));
+    update(args, with, static_cast<std::size_t>(first),
+           static_cast<std::size_t>(std::min(kItemElements, total - first)));
   });
 }
 
