@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/units.h"
 #include "data/example_maker.h"
 #include "format/json_text.h"
 #include "format/model_folder.h"
@@ -100,7 +101,7 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
     }
     started_unix_s_ = wall_clock_->now_ns() / 1'000'000'000;
   } else {
-    const nlohmann::json run = read_json_file(run_path);
+    const nlohmann::json run = read_json_file(run_path, kMiB);
     if (!run.contains("started_unix_s") || !run["started_unix_s"].is_number_integer()) {
       throw FormatError(fmt::format("{}: there is no number started_unix_s", run_path));
     }
