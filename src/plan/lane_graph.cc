@@ -2,7 +2,6 @@
 #include "plan/lane_graph.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/check.h"
 
@@ -17,8 +16,31 @@ LaneGraph::TaskId LaneGraph::add(std::size_t queue_idx, const Task& task, std::s
   }
   tasks_.push_back(task);
   after_end_.push_back(after_.size());
+  before_.push_back(queues_[queue_idx].empty() ? kNone : queues_[queue_idx].back());
   queues_[queue_idx].push_back(id);
   return id;
+}
+
+std::span<const LaneGraph::TaskId> LaneGraph::after(TaskId id) const {
+  const auto at = static_cast<std::size_t>(id);
+  const std::size_t begin = at == 0 ? 0 : after_end_[at - 1];
+  return std::span(after_).subspan(begin, after_end_[at] - begin);
+}
+
+std::array<double, kNumLanes> LaneGraph::critical_s(const std::vector<double>& ends, TaskId last,
+                                                    double since_s) const {
+  std::array<double, kNumLanes> seconds{};
+  const auto end_of = [&](TaskId id) { return id == kNone ? 0 : ends[static_cast<std::size_t>(id)]; };
+  for (TaskId id = last; id != kNone && end_of(id) > since_s;) {
+    TaskId cause = before_[static_cast<std::size_t>(id)];
+    for (const TaskId one : after(id)) {
+      if (cause == kNone || end_of(one) > end_of(cause)) cause = one;
+    }
+    const Lane lane = tasks_[static_cast<std::size_t>(id)].lane;
+    seconds[static_cast<std::size_t>(lane)] += end_of(id) - std::max(end_of(cause), since_s);
+    id = cause;
+  }
+  return seconds;
 }
 
 // The first task of a queue, if it may run.
@@ -37,9 +59,8 @@ std::vector<double> LaneGraph::run(double num_cores) const {
   double now = 0;
   std::size_t num_done = 0;
   const auto may_run = [&](TaskId id) {
-    const auto at = static_cast<std::size_t>(id);
-    for (std::size_t idx = at == 0 ? 0 : after_end_[at - 1]; idx < after_end_[at]; ++idx) {
-      if (ends[static_cast<std::size_t>(after_[idx])] < 0) return false;
+    for (const TaskId one : after(id)) {
+      if (ends[static_cast<std::size_t>(one)] < 0) return false;
     }
     return true;
   };

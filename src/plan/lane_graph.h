@@ -4,6 +4,7 @@
 // Tasks may want cores as well; where they want more than there are, all of those slow down alike. For one thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -41,12 +42,19 @@ class LaneGraph {
   // When each task ends, in seconds from the start.
   std::vector<double> run(double num_cores = std::numeric_limits<double>::infinity()) const;
 
+  // What kept `last` from ending sooner, back to the time `since_s`: the seconds of each lane on the chain of tasks of
+  // which each began when the one before had ended. They add up to the time in between.
+  std::array<double, kNumLanes> critical_s(const std::vector<double>& ends, TaskId last, double since_s) const;
+
  private:
   struct Running;
+
+  std::span<const TaskId> after(TaskId id) const;
 
   std::vector<Task> tasks_;
   std::vector<std::size_t> after_end_;  // of a task's part of after_
   std::vector<TaskId> after_;
+  std::vector<TaskId> before_;  // each task's in its queue
   std::vector<std::vector<TaskId>> queues_;
 };
 

@@ -86,7 +86,8 @@ std::size_t least_gradient_places(const Architecture& arch, const Schedule& sche
 }
 
 Placed place(const PlacementRequest& request, Schedule schedule, Residence residence) {
-  const Home gradients = residence == Residence::kBelow ? Home::kHost : Home::kDevice;
+  const Home gradients = residence == Residence::kDevice || residence == Residence::kGradientsDevice ? Home::kDevice
+                                                                                                     : Home::kHost;
   const Home rest = residence == Residence::kDevice ? Home::kDevice : Home::kHost;
   schedule.homes.assign(num_slices(*request.arch), {.weights = rest, .optimizer = rest, .gradients = gradients});
   Placed placed{.schedule = std::move(schedule)};
@@ -102,7 +103,9 @@ Placed place(const PlacementRequest& request, Schedule schedule, Residence resid
   }
   placed.memory = memory_of(request, placed);
   std::uint64_t room = beyond(request.budgets.host, placed.memory.host.total());
-  for (const Part part : {Part::kWeights, Part::kGradients, Part::kOptimizer}) {
+  const bool optimizer_first = residence == Residence::kOptimizerHost;
+  for (const Part part : {Part::kWeights, optimizer_first ? Part::kOptimizer : Part::kGradients,
+                          optimizer_first ? Part::kGradients : Part::kOptimizer}) {
     fill_host(request, placed.schedule, part, room);
   }
   placed.memory = memory_of(request, placed);

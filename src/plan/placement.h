@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a schedule's state goes within budgets. Host memory is filled with what crosses the drives most often: weights,
-// then gradients, then the optimizer's state; of each, the ends of the model and then blocks evenly spread over its
-// depth, so that the drives' work is spread over the step. What is left goes to the drives.
+// Where a schedule's state goes within budgets. Host memory is filled with weights first, which cross the drives most
+// often, then with gradients or the optimizer's state; of each, the ends of the model and then blocks evenly spread over
+// its depth, so that the drives' work is spread over the step. What is left goes to the drives.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ inline bool fits(const StepMemory& memory, const TierBudgets& budgets) { return 
 enum class Residence : std::uint8_t {
   kDevice,           // all of the state
   kGradientsDevice,  // gradients on the device, the rest below
-  kBelow,            // host memory and drives
+  kGradientsHost,    // nothing on the device; host memory for gradients before the optimizer's state
+  kOptimizerHost,    // the other way round: gradients go to the drives while the optimizer rests
 };
 
 struct Placed {

@@ -2,10 +2,13 @@
 #include "plan/planner.h"
 
 #include <algorithm>
+#include <limits>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/check.h"
 #include "plan/plan_changes.h"
 #include "plan/schedule_search.h"
 
@@ -13,7 +16,7 @@ namespace sluice {
 namespace {
 
 // Closer than a forecast can tell.
-constexpr double kSameTime = 0.002;
+constexpr double kSameTime = 0.01;
 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;
 
@@ -53,13 +56,6 @@ void check(const PlanRequest& request) {
   }
 }
 
-bool is_better(const Candidate& a, const StepForecast& a_time, const Candidate& b, const StepForecast& b_time) {
-  if (a_time.step_s < b_time.step_s * (1 - kSameTime)) return true;
-  if (a_time.step_s > b_time.step_s * (1 + kSameTime)) return false;
-  return std::pair(a_time.load.drive_written_bytes, a.memory_bytes()) <
-         std::pair(b_time.load.drive_written_bytes, b.memory_bytes());
-}
-
 }  // namespace
 
 std::optional<double> Plan::run_share_of_life(std::size_t drive_idx) const {
@@ -82,21 +78,29 @@ std::optional<Plan> find_plan(const PlanRequest& request) {
                                  .num_micro_batches = request.accumulation},
                                 request.buffers.chunk_bytes);
   const std::vector<Candidate> candidates = find_candidates(request, simulator);
-  const Candidate* best = nullptr;
-  StepForecast best_time;
+  std::vector<std::pair<const Candidate*, StepForecast>> simulated;
+  double fastest_s = std::numeric_limits<double>::infinity();
   for (const Candidate& candidate : candidates) {
-    if (best != nullptr && candidate.least_step_s * (1 + kSameTime) >= best_time.step_s) break;
-    const StepForecast time = simulator.run(candidate.placed.schedule);
-    if (best != nullptr && !is_better(candidate, time, *best, best_time)) continue;
-    best = &candidate;
-    best_time = time;
+    if (candidate.least_step_s * (1 + kSameTime) >= fastest_s) break;
+    simulated.emplace_back(&candidate, simulator.run(candidate.placed.schedule));
+    fastest_s = std::min(fastest_s, simulated.back().second.step_s);
   }
-  if (best == nullptr) return std::nullopt;
+  if (simulated.empty()) return std::nullopt;
+  // As fast as the fastest, then the drives are spared, then memory.
+  const auto [best, forecast] = *std::min_element(simulated.begin(), simulated.end(), [&](const auto& a, const auto& b) {
+    const auto rank = [&](const auto& one) {
+      return std::tuple(one.second.step_s > fastest_s * (1 + kSameTime), one.second.load.drive_written_bytes,
+                        one.first->memory_bytes(), one.second.step_s);
+    };
+    return rank(a) < rank(b);
+  });
+  CHECK(step_memory(request.arch, best->placed.schedule, best->placed.buffers) == best->placed.memory,
+        "the search counts as the trainer allocates");
   return Plan{.request = request,
               .schedule = best->placed.schedule,
               .buffers = best->placed.buffers,
               .memory = best->placed.memory,
-              .forecast = best_time};
+              .forecast = forecast};
 }
 
 Plan make_plan(const PlanRequest& request) {

@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "model/slice_layout.h"
+#include "device/device.h"
 
 namespace sluice {
 namespace {
@@ -77,7 +77,12 @@ class Search {
         placing_{.arch = &request.arch,
                  .sizes = &simulator.sizes(),
                  .buffers = request.buffers,
-                 .budgets = request.budgets} {}
+                 .budgets = request.budgets} {
+    for (const SliceSizes& one : simulator.sizes()) {
+      largest_weights_ = std::max(largest_weights_, static_cast<double>(one.weight_bytes));
+      gradients_s_ += 2 * static_cast<double>(one.gradient_bytes) / request.machine.device.memory_bytes_per_s;
+    }
+  }
 
   std::vector<Candidate> run() {
     for (const std::int64_t wave : wave_sizes(request_)) {
@@ -98,55 +103,63 @@ class Search {
                       .wave = wave,
                       .group = group,
                       .batch_tokens = request_.batch_tokens(),
-                      .boundaries = boundaries};
-    const std::size_t least_gradients = least_gradient_places(request_.arch, schedule);
-    const auto blocks = static_cast<std::size_t>(group);
+                      .boundaries = boundaries,
+                      .boundary_places = 1};
     schedule.weight_places = least_weight_places(schedule);
-    for (const Residence residence : {Residence::kDevice, Residence::kGradientsDevice, Residence::kBelow}) {
+    schedule.gradient_places = least_gradient_places(request_.arch, schedule);
+    for (const Residence residence : {Residence::kDevice, Residence::kGradientsDevice, Residence::kGradientsHost,
+                                      Residence::kOptimizerHost}) {
       // Where everything stays on the device, groups make no difference.
       if (residence == Residence::kDevice && group > 1 && !request_.group) continue;
-      const bool moves_gradients = residence == Residence::kBelow;
-      const std::set<std::size_t> gradient_places =
-          moves_gradients ? std::set<std::size_t>{least_gradients, least_gradients + 1, least_gradients + blocks}
-                          : std::set<std::size_t>{least_gradients};
-      const std::set<std::size_t> boundary_places =
-          boundaries == Home::kDevice ? std::set<std::size_t>{1} : std::set<std::size_t>{1, 2, 4};
-      for (const std::size_t gradients : gradient_places) {
-        for (const std::size_t others : boundary_places) {
-          schedule.gradient_places = gradients;
-          schedule.boundary_places = others;
-          try_places(schedule, residence);
+      const Placed least = place(placing_, schedule, residence);
+      if (!fits(least.memory, request_.budgets)) continue;
+      // Without drives there is nothing to choose first.
+      if (residence == Residence::kOptimizerHost && !any_on_drives(least.schedule)) continue;
+      try_places(least);
+    }
+  }
+
+  // Homes do not depend on the number of places, and places are all in device memory.
+  void try_places(const Placed& least) {
+    const Schedule& schedule = least.schedule;
+    const auto blocks = static_cast<std::size_t>(schedule.group);
+    const std::uint64_t gradient_place = gradient_place_bytes(request_.arch, schedule).large;
+    const std::uint64_t boundary_place = round_up(boundary_bytes(request_.arch, schedule), Device::kAlignment);
+    const std::uint64_t weight_place = weight_place_bytes(request_.arch, schedule).large;
+    const std::set<std::size_t> more_gradients =
+        gradient_place == 0 ? std::set<std::size_t>{0} : std::set<std::size_t>{0, 1, blocks};
+    const std::set<std::size_t> more_boundaries =
+        schedule.boundaries == Home::kDevice ? std::set<std::size_t>{0} : std::set<std::size_t>{0, 1, 3};
+    for (const std::size_t gradients : more_gradients) {
+      for (const std::size_t boundaries : more_boundaries) {
+        Placed placed = least;
+        placed.schedule.gradient_places += gradients;
+        placed.schedule.boundary_places += boundaries;
+        placed.memory.device.gradients += gradient_place * gradients;
+        placed.memory.device.activations += boundary_place * boundaries;
+        if (!fits(placed.memory, request_.budgets)) continue;
+        const std::size_t most = spare_weight_places(placing_, placed);
+        for (const std::size_t weights : std::set<std::size_t>{0, 1, blocks, blocks + 2, most}) {
+          if (weights > most) continue;
+          Candidate candidate{.placed = placed};
+          candidate.placed.schedule.weight_places += weights;
+          candidate.placed.memory.device.weights += weight_place * weights;
+          bound(candidate);
+          found_.push_back(std::move(candidate));
         }
       }
     }
   }
 
-  void try_places(const Schedule& schedule, Residence residence) {
-    Placed placed = place(placing_, schedule, residence);
-    if (!fits(placed.memory, request_.budgets)) return;
-    const std::uint64_t one = weight_place_bytes(request_.arch, placed.schedule).large;
-    const std::size_t least = schedule.weight_places;
-    const std::size_t most = least + spare_weight_places(placing_, placed);
-    const auto blocks = static_cast<std::size_t>(schedule.group);
-    for (const std::size_t count : std::set<std::size_t>{least, least + 1, least + blocks, 2 * (least + blocks), most}) {
-      if (count > most) continue;
-      placed.schedule.weight_places = count;
-      Candidate candidate{.placed = placed};
-      candidate.placed.memory.device.weights += one * (count - least);
-      bound(candidate);
-      found_.push_back(std::move(candidate));
-    }
-  }
-
   // What each lane must do, over its speed. A pass over the blocks finds no more of them there than there are places.
+  // Only the first wave's forward runs beside the optimizer; everything after it comes after the optimizer's last slice.
   void bound(Candidate& candidate) const {
     const Machine& machine = request_.machine;
     const Schedule& schedule = candidate.placed.schedule;
     const StateBytes state = state_bytes(simulator_.sizes(), schedule, machine);
     const auto waves = static_cast<double>(
         div_ceil(static_cast<std::uint64_t>(request_.accumulation), static_cast<std::uint64_t>(schedule.wave)));
-    const double kept = static_cast<double>(weight_place_bytes(request_.arch, schedule).large) *
-                        static_cast<double>(schedule.weight_places);
+    const double kept = largest_weights_ * static_cast<double>(schedule.weight_places);
     const auto passes = [&](double bytes) { return std::max(bytes, 2 * waves * std::max(0.0, bytes - kept)); };
     const double boundaries = schedule.boundaries == Home::kDevice
                                   ? 0
@@ -155,28 +168,35 @@ class Search {
     const double nvme_boundaries = schedule.boundaries == Home::kNvme ? boundaries : 0;
     const double to_device = passes(state.weights_away) + (waves - 1) * state.gradients_away;
     const double from_device = waves * state.gradients_away + boundaries;
-    const double read = passes(state.weights_nvme) + state.weights_nvme + waves * state.gradients_nvme +
-                        state.optimizer_nvme;
     const double updated = state.weights_nvme + state.optimizer_nvme;
+    const double read = passes(state.weights_nvme) + updated + waves * state.gradients_nvme;
     const double written = updated + waves * state.gradients_nvme + nvme_boundaries;
+    const double read_rate = machine.drives_read_bytes_per_s();
+    const double write_rate = machine.drives_write_bytes_per_s();
     const double optimizer_s =
         over(state.elements_by_cpu * kOptimizerBytesPerElement, machine.host.optimizer_bytes_per_s);
-    const double write_rate = machine.drives_write_bytes_per_s();
+    const double update_s =
+        std::max(optimizer_s + over(updated, write_rate), over(updated + state.gradients_nvme, read_rate));
+
+    const StepCosts& costs = simulator_.costs();
+    const double forward_s = costs.forward_s();
+    double compute_s = (forward_s + costs.backward_s()) * static_cast<double>(request_.accumulation) + gradients_s_;
+    const double beside_s = forward_s * static_cast<double>(schedule.wave);
+    const double after_s = compute_s - beside_s;
+    // One set of cores does both.
+    if (machine.device.kind == Processor::kCpu) compute_s += optimizer_s;
     candidate.drive_written_bytes = written;
     candidate.least_step_s =
-        std::max({simulator_.compute_s(), over(to_device, machine.links.to_device_bytes_per_s),
-                  over(from_device, machine.links.from_device_bytes_per_s),
-                  over(read, machine.drives_read_bytes_per_s()), over(written, write_rate),
-                  optimizer_s + over(updated, write_rate)});
-    if (machine.device.kind == Processor::kCpu) {
-      // One set of cores does both.
-      candidate.least_step_s = std::max(candidate.least_step_s, simulator_.compute_s() + optimizer_s);
-    }
+        std::max({compute_s, update_s + after_s, over(to_device, machine.links.to_device_bytes_per_s),
+                  over(from_device, machine.links.from_device_bytes_per_s), over(read, read_rate),
+                  over(written, write_rate)});
   }
 
   const PlanRequest& request_;
   const StepSimulator& simulator_;
   PlacementRequest placing_;
+  double largest_weights_ = 0;
+  double gradients_s_ = 0;  // to zero them and to take their norm
   std::vector<Candidate> found_;
 };
 
@@ -199,11 +219,12 @@ Placed least_candidate(const PlanRequest& request, const std::vector<SliceSizes>
                       .boundary_places = 1};
     schedule.weight_places = least_weight_places(schedule);
     schedule.gradient_places = least_gradient_places(request.arch, schedule);
-    for (const Residence residence : {Residence::kBelow, Residence::kGradientsDevice, Residence::kDevice}) {
+    for (const Residence residence : {Residence::kGradientsHost, Residence::kGradientsDevice, Residence::kDevice}) {
       Placed placed = place(placing, schedule, residence);
-      if (!least || excess_bytes(placed.memory, request.budgets) < excess_bytes(least->memory, request.budgets)) {
-        least = std::move(placed);
-      }
+      const std::uint64_t excess = excess_bytes(placed.memory, request.budgets);
+      // What is kept on the device may be what makes it fit; it is never what to ask a larger device for.
+      if (residence != Residence::kGradientsHost && excess > 0) continue;
+      if (!least || excess < excess_bytes(least->memory, request.budgets)) least = std::move(placed);
     }
   }
   return *least;

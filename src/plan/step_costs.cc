@@ -2,6 +2,7 @@
 #include "plan/step_costs.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "model/slice_layout.h"
 
@@ -31,14 +32,17 @@ double mean_keys(std::int64_t sequence_len, std::int64_t window) {
 
 }  // namespace
 
-double StepCosts::compute_s(const Architecture& arch, std::int64_t num_micro_batches) const {
-  double sum = 0;
-  for (const double one : block_forward) sum += one;
-  for (const double one : block_backward) sum += one;
+double StepCosts::forward_s() const {
+  const auto num_ranges = static_cast<double>(heads.size());
+  return std::accumulate(block_forward.begin(), block_forward.end(), num_ranges * embed + embed_positions);
+}
+
+double StepCosts::backward_s() const {
+  const auto num_ranges = static_cast<double>(heads.size());
+  double sum = std::accumulate(block_backward.begin(), block_backward.end(),
+                               num_ranges * embed_backward + embed_positions);
   for (const Head& head : heads) sum += heads.size() == 1 ? head.at_once : head.statistics + head.gradients;
-  if (heads.size() > 1) sum += heads.front().end;
-  sum += static_cast<double>(arch.num_vocab_ranges()) * (embed + embed_backward) + 2 * embed_positions;
-  return sum * static_cast<double>(num_micro_batches);
+  return heads.size() > 1 ? sum + heads.front().end : sum;
 }
 
 StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Machine& machine) {

@@ -35,8 +35,9 @@ struct StepCosts {
   double embed_backward = 0;
   double embed_positions = 0;
 
-  // Of all micro-batches; what a wave repeats is not in it.
-  double compute_s(const Architecture& arch, std::int64_t num_micro_batches) const;
+  // Of a micro-batch: the forward up to the head, and all that follows.
+  double forward_s() const;
+  double backward_s() const;
 };
 
 StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Machine& machine);

@@ -299,8 +299,9 @@ StepForecast StepSimulator::run(const Schedule& schedule) const {
   const std::vector<double> when = flow.run();
   const auto at = [&](int step) { return when[static_cast<std::size_t>(ends[static_cast<std::size_t>(step)])]; };
   forecast.step_s = at(kSteps - 1) - at(kSteps - 2);
-  const auto busiest = std::max_element(forecast.load.busy_s.begin(), forecast.load.busy_s.end());
-  forecast.bound = static_cast<Lane>(busiest - forecast.load.busy_s.begin());
+  forecast.critical_s = flow.graph().critical_s(when, ends.back(), at(kSteps - 2));
+  const auto longest = std::max_element(forecast.critical_s.begin(), forecast.critical_s.end());
+  forecast.bound = static_cast<Lane>(longest - forecast.critical_s.begin());
   return forecast;
 }
 

@@ -4,6 +4,7 @@
 // one another in host memory and on a drive that reads and writes at once, commits, and the time to launch kernels.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "model/architecture.h"
@@ -18,7 +19,9 @@ namespace sluice {
 struct StepForecast {
   double step_s = 0;     // from a step to the next, once the run is under way
   LaneLoad load;         // of one step
-  Lane bound = Lane::kCompute;  // the lane that works longest
+  // Of step_s, what passed while the step could go on nowhere but in this lane; they add up to it.
+  std::array<double, kNumLanes> critical_s{};
+  Lane bound = Lane::kCompute;  // the lane that the step waits for longest
 
   double written_bytes(const Machine& machine, std::size_t drive_idx) const {
     return load.drive_written_bytes * machine.drive_share(drive_idx);
@@ -31,9 +34,8 @@ class StepSimulator {
   StepSimulator(const Architecture& arch, const Machine& machine, const StepShape& shape, std::uint64_t chunk_bytes);
 
   StepForecast run(const Schedule& schedule) const;
-  // No schedule's step is shorter than the device's own work.
-  double compute_s() const { return costs_.compute_s(arch_, shape_.num_micro_batches); }
   const std::vector<SliceSizes>& sizes() const { return sizes_; }
+  const StepCosts& costs() const { return costs_; }
 
  private:
   const Architecture& arch_;
