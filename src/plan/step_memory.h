@@ -26,12 +26,15 @@ struct TierBytes {
   std::uint64_t buffers = 0;      // staging, windows
 
   std::uint64_t total() const { return weights + gradients + optimizer + activations + buffers; }
+  bool operator==(const TierBytes&) const = default;
 };
 
 struct StepMemory {
   TierBytes device;
   TierBytes host;
   TierBytes drives;  // with the versions that a commit replaces
+
+  bool operator==(const StepMemory&) const = default;
 };
 
 StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const StepBuffers& buffers);

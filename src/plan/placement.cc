@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/placement.h"
+
+#include <algorithm>
+
+#include "model/slice_layout.h"
+#include "tier/store_format.h"
+
+namespace sluice {
+namespace {
+
+std::uint64_t beyond(std::uint64_t bytes, std::uint64_t budget) { return bytes > budget ? bytes - budget : 0; }
+
+bool uses_drives(const Schedule& schedule) {
+  return any_on_drives(schedule) || schedule.boundaries == Home::kNvme;
+}
+
+StepMemory memory_of(const PlacementRequest& request, Placed& placed) {
+  placed.buffers = request.buffers;
+  if (!uses_drives(placed.schedule)) placed.buffers.staging_bytes = 0;
+  return step_memory(*request.arch, placed.schedule, placed.buffers);
+}
+
+std::uint64_t as_run(std::uint64_t bytes) { return round_up(bytes, kBlockBytes); }
+
+enum class Part : std::uint8_t { kWeights, kGradients, kOptimizer };
+
+Home& home_of(SliceHomes& homes, Part part) {
+  switch (part) {
+    case Part::kWeights:
+      return homes.weights;
+    case Part::kGradients:
+      return homes.gradients;
+    case Part::kOptimizer:
+      break;
+  }
+  return homes.optimizer;
+}
+
+std::uint64_t bytes_of(const SliceSizes& sizes, Part part) {
+  switch (part) {
+    case Part::kWeights:
+      return as_run(sizes.weight_bytes);
+    case Part::kGradients:
+      return as_run(sizes.gradient_bytes) * sizes.num_gradient_runs;
+    case Part::kOptimizer:
+      break;
+  }
+  return sizes.optimizer_bytes;
+}
+
+// Moves from the drives to host memory what `room` holds of it.
+void fill_host(const PlacementRequest& request, Schedule& schedule, Part part, std::uint64_t& room) {
+  const Architecture& arch = *request.arch;
+  const auto move = [&](std::size_t slice_idx) {
+    Home& home = home_of(schedule.homes[slice_idx], part);
+    const std::uint64_t bytes = bytes_of((*request.sizes)[slice_idx], part);
+    if (home != Home::kNvme || bytes > room) return;
+    home = Home::kHost;
+    room -= bytes;
+  };
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    if (slice_id(arch, slice_idx).kind != SliceKind::kBlock) move(slice_idx);
+  }
+  const std::int64_t num_layers = arch.num_layers();
+  if (num_layers == 0) return;
+  const std::uint64_t block = bytes_of((*request.sizes)[block_slice(arch, 0)], part);
+  const std::int64_t count = std::min(num_layers, static_cast<std::int64_t>(room / block));
+  for (std::int64_t layer_idx = 0; layer_idx < num_layers; ++layer_idx) {
+    if ((layer_idx + 1) * count / num_layers > layer_idx * count / num_layers) move(block_slice(arch, layer_idx));
+  }
+}
+
+}  // namespace
+
+std::uint64_t excess_bytes(const StepMemory& memory, const TierBudgets& budgets) {
+  return beyond(memory.device.total(), budgets.device) + beyond(memory.host.total(), budgets.host) +
+         beyond(memory.drives.total(), budgets.drives);
+}
+
+std::size_t least_weight_places(const Schedule& schedule) { return static_cast<std::size_t>(schedule.group); }
+
+// A tied embedding's two sums meet at the end.
+std::size_t least_gradient_places(const Architecture& arch, const Schedule& schedule) {
+  return std::max<std::size_t>(static_cast<std::size_t>(schedule.group), arch.tied_head ? 2 : 1);
+}
+
+Placed place(const PlacementRequest& request, Schedule schedule, Residence residence) {
+  const Home gradients = residence == Residence::kDevice || residence == Residence::kGradientsDevice ? Home::kDevice
+                                                                                                     : Home::kHost;
+  const Home rest = residence == Residence::kDevice ? Home::kDevice : Home::kHost;
+  schedule.homes.assign(num_slices(*request.arch), {.weights = rest, .optimizer = rest, .gradients = gradients});
+  Placed placed{.schedule = std::move(schedule)};
+  placed.memory = memory_of(request, placed);
+  if (residence == Residence::kDevice || request.budgets.drives == 0 ||
+      placed.memory.host.total() <= request.budgets.host) {
+    return placed;
+  }
+  for (SliceHomes& homes : placed.schedule.homes) {
+    for (const Part part : {Part::kWeights, Part::kGradients, Part::kOptimizer}) {
+      if (home_of(homes, part) == Home::kHost) home_of(homes, part) = Home::kNvme;
+    }
+  }
+  placed.memory = memory_of(request, placed);
+  std::uint64_t room = beyond(request.budgets.host, placed.memory.host.total());
+  const bool optimizer_first = residence == Residence::kOptimizerHost;
+  for (const Part part : {Part::kWeights, optimizer_first ? Part::kOptimizer : Part::kGradients,
+                          optimizer_first ? Part::kGradients : Part::kOptimizer}) {
+    fill_host(request, placed.schedule, part, room);
+  }
+  placed.memory = memory_of(request, placed);
+  return placed;
+}
+
+std::size_t spare_weight_places(const PlacementRequest& request, const Placed& placed) {
+  const std::uint64_t one = weight_place_bytes(*request.arch, placed.schedule).large;
+  if (one == 0) return 0;
+  const auto num_large = static_cast<std::size_t>(
+      std::count_if(request.sizes->begin(), request.sizes->end(),
+                    [](const SliceSizes& sizes) { return !sizes.has_small_weights; }));
+  const std::size_t room = beyond(request.budgets.device, placed.memory.device.total()) / one;
+  return std::min(room, num_large - std::min(num_large, placed.schedule.weight_places));
+}
+
+}  // namespace sluice

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a schedule's state goes within budgets. Host memory is filled with weights first, which cross the drives most
+// often, then with gradients or the optimizer's state; of each, the ends of the model and then blocks evenly spread over
+// its depth, so that the drives' work is spread over the step. What is left goes to the drives.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "model/architecture.h"
+#include "plan/schedule.h"
+#include "plan/slice_sizes.h"
+#include "plan/step_memory.h"
+
+namespace sluice {
+
+struct TierBudgets {
+  std::uint64_t device = 0;
+  std::uint64_t host = 0;
+  std::uint64_t drives = 0;  // 0: there are none
+};
+
+// Bytes beyond the budgets, of all tiers.
+std::uint64_t excess_bytes(const StepMemory& memory, const TierBudgets& budgets);
+inline bool fits(const StepMemory& memory, const TierBudgets& budgets) { return excess_bytes(memory, budgets) == 0; }
+
+enum class Residence : std::uint8_t {
+  kDevice,           // all of the state
+  kGradientsDevice,  // gradients on the device, the rest below
+  kGradientsHost,    // nothing on the device; host memory for gradients before the optimizer's state
+  kOptimizerHost,    // the other way round: gradients go to the drives while the optimizer rests
+};
+
+struct Placed {
+  Schedule schedule;
+  StepBuffers buffers;
+  StepMemory memory;
+};
+
+struct PlacementRequest {
+  const Architecture* arch = nullptr;
+  const std::vector<SliceSizes>* sizes = nullptr;
+  StepBuffers buffers;  // the ring and windows are left out where nothing is on the drives
+  TierBudgets budgets;
+};
+
+// The schedule with homes for all slices; whether its memory fits is for the caller to see.
+Placed place(const PlacementRequest& request, Schedule schedule, Residence residence);
+
+// The fewest places that the trainer can work with.
+std::size_t least_weight_places(const Schedule& schedule);
+std::size_t least_gradient_places(const Architecture& arch, const Schedule& schedule);
+// Room for so many more places for weights, within the device's budget.
+std::size_t spare_weight_places(const PlacementRequest& request, const Placed& placed);
+
+}  // namespace sluice

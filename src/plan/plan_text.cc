@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "model/slice_layout.h"
+#include "plan/plan_json.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t kLeastColumns = 60;
+constexpr std::size_t kLabelColumns = 15;
+constexpr std::size_t kMostBarColumns = 40;
+
+std::string as_bytes(double bytes) { return format_bytes(static_cast<std::uint64_t>(std::llround(bytes))); }
+
+// "740 ms", "11.7 s", "2 h 53 min", "12 d 4 h"
+std::string as_time(double seconds) {
+  if (seconds < 1) return fmt::format("{:.0f} ms", seconds * 1e3);
+  if (seconds < 100) return fmt::format("{:.1f} s", seconds);
+  const auto minutes = static_cast<std::int64_t>(std::llround(seconds / 60));
+  if (minutes < 60) return fmt::format("{} min", minutes);
+  if (minutes < 48 * 60) return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
+  return fmt::format("{} d {} h", minutes / 1440, minutes % 1440 / 60);
+}
+
+std::string as_number(double value) { return fmt::format("{:.{}f}", value, value < 100 ? 1 : 0); }
+
+std::string bar(double share, std::size_t width) {
+  const auto filled = static_cast<std::size_t>(std::llround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
+  std::string text;
+  for (std::size_t idx = 0; idx < width; ++idx) text += idx < filled ? "█" : "░";
+  return text;
+}
+
+// Words broken into lines, after a label.
+std::string paragraph(std::string_view label, std::string_view text, std::size_t num_columns) {
+  std::string out = fmt::format("{:<{}}", label, kLabelColumns);
+  std::size_t column = kLabelColumns;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (column > kLabelColumns && column + 1 + word.size() > num_columns) {
+      out += fmt::format("\n{:<{}}", "", kLabelColumns);
+      column = kLabelColumns;
+    }
+    if (column > kLabelColumns) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out + "\n";
+}
+
+std::string count_of(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+class PlanText {
+ public:
+  PlanText(const Plan& plan, std::size_t num_columns)
+      : plan_(plan), num_columns_(std::max(num_columns, kLeastColumns)) {}
+
+  std::string render() {
+    head();
+    memory();
+    schedule();
+    lanes();
+    outcome();
+    return std::move(text_);
+  }
+
+ private:
+  void line(std::string_view label, const std::string& text) { text_ += paragraph(label, text, num_columns_); }
+
+  void head() {
+    const PlanRequest& request = plan_.request;
+    line("Model", fmt::format("{}, {:.2f} B parameters, all trained in {}", request.model,
+                              static_cast<double>(count_parameters(request.arch)) / 1e9, name(request.dtype)));
+    line("Machine", request.machine.name);
+    line("Step", fmt::format("{} x {} tokens, {} accumulated: {} tokens", request.micro_batch_size,
+                             request.sequence_len, request.accumulation, request.step_tokens()));
+    text_ += '\n';
+  }
+
+  // A column a tier.
+  void memory() {
+    const PlanRequest& request = plan_.request;
+    struct Tier {
+      const char* name;
+      const TierBytes& bytes;
+      std::uint64_t budget;
+    };
+    std::vector<Tier> tiers{{"device", plan_.memory.device, request.budgets.device},
+                            {"host", plan_.memory.host, request.budgets.host}};
+    if (request.budgets.drives > 0) tiers.push_back({"drives", plan_.memory.drives, request.budgets.drives});
+    const std::size_t width = std::min((num_columns_ - kLabelColumns) / tiers.size(), std::size_t{24});
+    const auto row = [&](std::string_view label, const auto& cell) {
+      text_ += fmt::format("{:<{}}", label, kLabelColumns);
+      for (const Tier& tier : tiers) text_ += fmt::format("{:>{}}", std::string(cell(tier)), width);
+      text_ += '\n';
+    };
+    const auto bytes_row = [&](std::string_view label, std::uint64_t TierBytes::*part) {
+      row(label, [&](const Tier& tier) { return tier.bytes.*part == 0 ? "–" : format_bytes(tier.bytes.*part); });
+    };
+    row("Memory", [](const Tier& tier) { return tier.name; });
+    bytes_row("  weights", &TierBytes::weights);
+    bytes_row("  gradients", &TierBytes::gradients);
+    bytes_row("  optimizer", &TierBytes::optimizer);
+    bytes_row("  activations", &TierBytes::activations);
+    bytes_row("  buffers", &TierBytes::buffers);
+    row("  total", [](const Tier& tier) { return format_bytes(tier.bytes.total()); });
+    row("  budget", [](const Tier& tier) { return format_bytes(tier.budget); });
+    const auto share = [](const Tier& tier) {
+      return tier.budget == 0 ? 0 : static_cast<double>(tier.bytes.total()) / static_cast<double>(tier.budget);
+    };
+    const std::size_t bar_width = width - 7;  // a blank and "100 %"
+    row("", [&](const Tier& tier) { return fmt::format("{} {:>3.0f} %", bar(share(tier), bar_width), share(tier) * 100); });
+    text_ += '\n';
+  }
+
+  static std::string where(const std::vector<SliceHomes>& homes, Home SliceHomes::*part) {
+    std::string text;
+    for (const auto& [home, word] :
+         {std::pair(Home::kDevice, "on the device"), {Home::kHost, "in host memory"}, {Home::kNvme, "on the drives"}}) {
+      const auto count = std::count_if(homes.begin(), homes.end(), [&](const auto& one) { return one.*part == home; });
+      if (count == 0) continue;
+      const bool all = static_cast<std::size_t>(count) == homes.size();
+      text += fmt::format("{}{}{}", text.empty() ? "" : ", ", all ? "" : fmt::format("{} ", count), word);
+    }
+    return text;
+  }
+
+  void schedule() {
+    const Schedule& schedule = plan_.schedule;
+    const auto accumulation = plan_.request.accumulation;
+    line("Schedule",
+         fmt::format("{} through {} at a time{}", count_of(static_cast<std::size_t>(schedule.wave), "micro-batch"),
+                     count_of(static_cast<std::size_t>(schedule.group), "block"),
+                     schedule.wave >= accumulation
+                         ? std::string(", the whole step in one wave")
+                         : fmt::format(", {} waves a step",
+                                       div_ceil(static_cast<std::uint64_t>(accumulation),
+                                                static_cast<std::uint64_t>(schedule.wave)))));
+    const auto places = [&](bool away, std::size_t count) {
+      return away ? fmt::format("; {} on the device", count_of(count, "place")) : std::string();
+    };
+    const auto any_away = [&](Home SliceHomes::*part) {
+      return std::any_of(schedule.homes.begin(), schedule.homes.end(),
+                         [&](const auto& one) { return one.*part != Home::kDevice; });
+    };
+    line("  weights", where(schedule.homes, &SliceHomes::weights) +
+                          places(any_away(&SliceHomes::weights), schedule.weight_places));
+    line("  gradients", where(schedule.homes, &SliceHomes::gradients) +
+                            places(any_away(&SliceHomes::gradients), schedule.gradient_places));
+    line("  optimizer", where(schedule.homes, &SliceHomes::optimizer));
+    const bool away = schedule.boundaries != Home::kDevice;
+    const std::vector<SliceHomes> one(1, {.weights = schedule.boundaries});
+    line("  boundaries", where(one, &SliceHomes::weights) + places(away, schedule.boundary_places));
+    text_ += '\n';
+  }
+
+  void lanes() {
+    const StepForecast& forecast = plan_.forecast;
+    const std::size_t bar_width = std::min(num_columns_ - kLabelColumns - 32, kMostBarColumns);
+    text_ += fmt::format("{:<{}}{:>9}  {:<{}}{:>7}{:>12}\n", "Lanes", kLabelColumns, "busy", "", bar_width, "",
+                         "waited for");
+    for (std::size_t idx = 0; idx < kNumLanes; ++idx) {
+      const auto lane = static_cast<Lane>(idx);
+      const double busy_s = forecast.load.of(lane);
+      const double critical_s = forecast.critical_s[idx];
+      text_ += fmt::format("  {:<{}}{:>9}  {} {:>4.0f} %{:>12}\n", name(lane), kLabelColumns - 2,
+                           busy_s > 0 ? as_time(busy_s) : "–", bar(busy_s / forecast.step_s, bar_width),
+                           busy_s / forecast.step_s * 100, critical_s > 0 ? as_time(critical_s) : "–");
+    }
+    text_ += '\n';
+  }
+
+  void outcome() {
+    const StepForecast& forecast = plan_.forecast;
+    const double share = forecast.critical_s[static_cast<std::size_t>(forecast.bound)] / forecast.step_s;
+    line("Step time", fmt::format("{}, {} tokens/s; {} bounds it ({:.0f} % of the time)", as_time(forecast.step_s),
+                                  as_number(plan_.tokens_per_s()), name(forecast.bound), share * 100));
+    line("Run", fmt::format("{}: {}", count_of(static_cast<std::size_t>(plan_.request.num_steps), "step"),
+                            as_time(plan_.run_s())));
+    if (plan_.request.budgets.drives == 0) return;
+    if (forecast.load.drive_written_bytes == 0) {
+      line("Drives", "nothing is written to them but checkpoints");
+      return;
+    }
+    for (std::size_t idx = 0; idx < plan_.request.machine.drives.size(); ++idx) {
+      const std::optional<double> life = plan_.run_share_of_life(idx);
+      line(idx == 0 ? "Drives" : "",
+           fmt::format("{}: {} written a step, {} in the run, {}", plan_.request.machine.drives[idx].name,
+                       as_bytes(plan_.step_written_bytes(idx)), as_bytes(plan_.run_written_bytes(idx)),
+                       life ? fmt::format("{:.2g} % of its life", *life * 100) : "its life is unknown"));
+    }
+  }
+
+  const Plan& plan_;
+  std::size_t num_columns_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string render_plan(const Plan& plan, std::size_t num_columns) { return PlanText(plan, num_columns).render(); }
+
+std::string render_failure(const NoPlanFits& failure, std::size_t num_columns) {
+  const std::size_t columns = std::max(num_columns, kLeastColumns);
+  std::string text = paragraph("Does not fit", failure.what(), columns);
+  if (failure.changes().empty()) return text + paragraph("", "No single change mends this.", columns);
+  for (std::size_t idx = 0; idx < failure.changes().size(); ++idx) {
+    text += paragraph(idx == 0 ? "What would do" : "", failure.changes()[idx].text, columns);
+  }
+  return text;
+}
+
+}  // namespace sluice

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan for the person at the terminal: what lies where against the budgets, the schedule in words, what each lane
+// does and which one the step waits for, how long the run takes and what it costs the drives.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "plan/planner.h"
+
+namespace sluice {
+
+// Lines of at most `num_columns`, 60 at least; ends with a newline.
+std::string render_plan(const Plan& plan, std::size_t num_columns);
+std::string render_failure(const NoPlanFits& failure, std::size_t num_columns);
+
+}  // namespace sluice

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/planner.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "plan/plan_changes.h"
+#include "plan/schedule_search.h"
+
+namespace sluice {
+namespace {
+
+// Closer than a forecast can tell.
+constexpr double kSameTime = 0.01;
+
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;
+
+void require_range(const char* key, std::int64_t value, std::int64_t most) {
+  if (value >= 1 && value <= most) return;
+  throw InvalidInput(fmt::format("{} is {}; expected a number from 1 to {}", key, value, most));
+}
+
+void require_budget(const char* key, std::uint64_t wanted, std::uint64_t there, const Machine& machine) {
+  if (wanted <= there) return;
+  throw InvalidInput(
+      fmt::format("{} is {}, but {} has {}", key, format_bytes(wanted), machine.name, format_bytes(there)));
+}
+
+void check(const PlanRequest& request) {
+  const Machine& machine = request.machine;
+  if (request.num_devices > 1) {
+    throw InvalidInput(fmt::format(
+        "{} has {} GPUs, and several GPUs come with ranks, which are not there yet: plan for one of them (--devices 1)",
+        machine.name, request.num_devices));
+  }
+  require_range("sequence_len", request.sequence_len, kMostTokens);
+  require_range("micro_batch_size", request.micro_batch_size, kMostTokens / request.sequence_len);
+  require_range("gradient_accumulation_steps", request.accumulation, 65536);
+  require_range("steps", request.num_steps, std::int64_t{1} << 40);
+  if (request.wave) require_range("wave_size", *request.wave, request.accumulation);
+  if (request.group) require_range("group_size", *request.group, request.arch.num_layers());
+  require_budget("gpu_memory", request.budgets.device, machine.device.size_bytes, machine);
+  require_budget("host_memory", request.budgets.host, machine.host.size_bytes, machine);
+  if (machine.device.kind == Processor::kCpu) {
+    require_budget("gpu_memory and host_memory together", request.budgets.device + request.budgets.host,
+                   machine.host.size_bytes, machine);
+  }
+  require_budget("drive space", request.budgets.drives, machine.drives_size_bytes(), machine);
+  if (request.boundaries == Home::kNvme && request.budgets.drives == 0) {
+    throw InvalidInput("boundaries are to live on the drives, but there is no cache directory");
+  }
+}
+
+}  // namespace
+
+std::optional<double> Plan::run_share_of_life(std::size_t drive_idx) const {
+  const MachineDrive& drive = request.machine.drives[drive_idx];
+  if (!drive.endurance_bytes) return std::nullopt;
+  return run_written_bytes(drive_idx) / static_cast<double>(*drive.endurance_bytes);
+}
+
+StepMemory least_memory(const PlanRequest& request) {
+  const auto sizes = slice_sizes(request.arch, request.dtype, request.buffers.chunk_bytes);
+  return least_candidate(request, sizes).memory;
+}
+
+std::optional<Plan> find_plan(const PlanRequest& request) {
+  check(request);
+  const StepSimulator simulator(request.arch, request.machine,
+                                {.dtype = request.dtype,
+                                 .batch_tokens = request.batch_tokens(),
+                                 .sequence_len = request.sequence_len,
+                                 .num_micro_batches = request.accumulation},
+                                request.buffers.chunk_bytes);
+  const std::vector<Candidate> candidates = find_candidates(request, simulator);
+  std::vector<std::pair<const Candidate*, StepForecast>> simulated;
+  double fastest_s = std::numeric_limits<double>::infinity();
+  for (const Candidate& candidate : candidates) {
+    if (candidate.least_step_s * (1 + kSameTime) >= fastest_s) break;
+    simulated.emplace_back(&candidate, simulator.run(candidate.placed.schedule));
+    fastest_s = std::min(fastest_s, simulated.back().second.step_s);
+  }
+  if (simulated.empty()) return std::nullopt;
+  // As fast as the fastest, then the drives are spared, then memory.
+  const auto [best, forecast] = *std::min_element(simulated.begin(), simulated.end(), [&](const auto& a, const auto& b) {
+    const auto rank = [&](const auto& one) {
+      return std::tuple(one.second.step_s > fastest_s * (1 + kSameTime), one.second.load.drive_written_bytes,
+                        one.first->memory_bytes(), one.second.step_s);
+    };
+    return rank(a) < rank(b);
+  });
+  CHECK(step_memory(request.arch, best->placed.schedule, best->placed.buffers) == best->placed.memory,
+        "the search counts as the trainer allocates");
+  return Plan{.request = request,
+              .schedule = best->placed.schedule,
+              .buffers = best->placed.buffers,
+              .memory = best->placed.memory,
+              .forecast = forecast};
+}
+
+Plan make_plan(const PlanRequest& request) {
+  std::optional<Plan> plan = find_plan(request);
+  if (plan) return *std::move(plan);
+  const StepMemory least = least_memory(request);
+  const auto tier = [](std::uint64_t needed, const char* what, std::uint64_t there) {
+    return fmt::format("{} of {} ({} given)", format_bytes(needed), what, format_bytes(there));
+  };
+  std::string message = fmt::format(
+      "no schedule fits: the smallest needs {}, {}", tier(least.device.total(), "device memory", request.budgets.device),
+      tier(least.host.total(), "host memory", request.budgets.host));
+  if (request.budgets.drives > 0 || least.drives.total() > 0) {
+    message += " and " + tier(least.drives.total(), "the drives", request.budgets.drives);
+  } else {
+    message += ", and there is no cache directory to put the rest";
+  }
+  throw NoPlanFits(message, find_changes(request));
+}
+
+}  // namespace sluice

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sizes of a model's slices, worked out once for the many schedules that a search looks at.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/architecture.h"
+#include "plan/step_memory.h"
+
+namespace sluice {
+
+struct SliceSizes {
+  std::uint64_t elements = 0;
+  std::uint64_t weight_bytes = 0;
+  std::uint64_t gradient_bytes = 0;   // of one run
+  std::uint64_t optimizer_bytes = 0;  // padding included
+  std::size_t num_gradient_runs = 1;
+  bool has_small_weights = false;  // a place of their own
+  bool has_small_gradients = false;
+};
+
+std::vector<SliceSizes> slice_sizes(const Architecture& arch, DType dtype, std::uint64_t chunk_bytes);
+
+}  // namespace sluice

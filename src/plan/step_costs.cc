@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/step_costs.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "model/slice_layout.h"
+
+namespace sluice {
+namespace {
+
+// Products of a pair of matrices: two operations an element and token.
+constexpr double kProduct = 2;
+// Attention multiplies queries with keys and scores with values; its backward does so five times, one of them again.
+constexpr double kAttentionProducts = 2;
+constexpr double kAttentionBackwardProducts = 5;
+// Logits are written, read for the softmax, and read or written once more: f32.
+constexpr double kLogitBytes = 3 * sizeof(float);
+
+double elements(const SliceLayout& layout, Param param) {
+  const Parameter* const found = layout.find(param);
+  return found == nullptr ? 0 : static_cast<double>(found->shape.num_elements());
+}
+
+// Keys that a query sees, on average.
+double mean_keys(std::int64_t sequence_len, std::int64_t window) {
+  const auto length = static_cast<double>(sequence_len);
+  if (window <= 0 || window >= sequence_len) return (length + 1) / 2;
+  const auto keys = static_cast<double>(window);
+  return keys - keys * (keys - 1) / (2 * length);
+}
+
+}  // namespace
+
+double StepCosts::forward_s() const {
+  const auto num_ranges = static_cast<double>(heads.size());
+  return std::accumulate(block_forward.begin(), block_forward.end(), num_ranges * embed + embed_positions);
+}
+
+double StepCosts::backward_s() const {
+  const auto num_ranges = static_cast<double>(heads.size());
+  double sum = std::accumulate(block_backward.begin(), block_backward.end(),
+                               num_ranges * embed_backward + embed_positions);
+  for (const Head& head : heads) sum += heads.size() == 1 ? head.at_once : head.statistics + head.gradients;
+  return heads.size() > 1 ? sum + heads.front().end : sum;
+}
+
+StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Machine& machine) {
+  const double rate = machine.device.flops_per_s.of(shape.dtype);
+  const double attention_rate = machine.device.attention_flops_per_s.of(shape.dtype);
+  const double memory_rate = machine.device.memory_bytes_per_s;
+  const auto tokens = static_cast<double>(shape.batch_tokens);
+  const auto width = static_cast<double>(size_bytes(shape.dtype));
+  const std::int64_t sequence_len = std::min(shape.sequence_len, shape.batch_tokens);
+
+  StepCosts costs;
+  for (std::int64_t layer_idx = 0; layer_idx < arch.num_layers(); ++layer_idx) {
+    const SliceLayout layout = slice_layout(arch, block_slice(arch, layer_idx));
+    double matrices = 0;
+    for (const Param param : {Param::kQkv, Param::kOut, Param::kUp, Param::kDown}) matrices += elements(layout, param);
+    // The backward needs the MLP's output again only to undo a norm after it.
+    const double again = matrices - (arch.norm_after_mlp ? 0 : elements(layout, Param::kDown));
+    const double product_s = kProduct * tokens / rate;
+    const double keys = mean_keys(sequence_len, arch.layers[static_cast<std::size_t>(layer_idx)].window_tokens);
+    const double attention_s = kProduct * tokens * keys * static_cast<double>(arch.q_width()) / attention_rate;
+    costs.block_forward.push_back(product_s * matrices + attention_s * kAttentionProducts);
+    costs.block_backward.push_back(product_s * (again + 2 * matrices) +
+                                   attention_s * (kAttentionProducts + kAttentionBackwardProducts));
+  }
+
+  const double row_bytes = tokens * static_cast<double>(arch.hidden) * width;
+  const auto num_ranges = static_cast<double>(arch.num_vocab_ranges());
+  for (std::int64_t range_idx = 0; range_idx < arch.num_vocab_ranges(); ++range_idx) {
+    const auto rows = static_cast<double>(vocab_range(arch, range_idx).count);
+    const double product_s = kProduct * tokens * rows * static_cast<double>(arch.hidden) / rate;
+    const double logits_s = tokens * rows * kLogitBytes / memory_rate;
+    costs.heads.push_back({.at_once = 3 * product_s + logits_s,
+                           .statistics = product_s + logits_s,
+                           .gradients = 3 * product_s + logits_s,
+                           .end = 4 * row_bytes / memory_rate});
+  }
+  costs.embed = 2 * row_bytes / num_ranges / memory_rate;
+  costs.embed_backward = (row_bytes + 2 * row_bytes / width * sizeof(float)) / num_ranges / memory_rate;
+  if (arch.learned_positions > 0) costs.embed_positions = 3 * row_bytes / memory_rate;
+  return costs;
+}
+
+}  // namespace sluice
