@@ -16,6 +16,7 @@
 #include "cli/store_verb.h"
 #include "cli/template_verb.h"
 #include "cli/tokenize_verb.h"
+#include "cli/train_verb.h"
 
 namespace sluice {
 
@@ -32,6 +33,7 @@ int run_command_line(int argc, char** argv) {
   add_bench_verb(app);
   add_store_verb(app);
   add_tokenize_verb(app);
+  add_train_verbs(app);
   add_template_verb(app);
   try {
     app.parse(argc, argv);

@@ -22,8 +22,12 @@ Home home_of(const ConfigReader& reader, const std::string& key) {
 }
 
 Json to_json(const TierBytes& bytes, std::uint64_t budget) {
-  return {{"weights", bytes.weights},         {"gradients", bytes.gradients}, {"optimizer", bytes.optimizer},
-          {"activations", bytes.activations}, {"buffers", bytes.buffers},     {"total", bytes.total()},
+  return {{"weights", bytes.weights},
+          {"gradients", bytes.gradients},
+          {"optimizer", bytes.optimizer},
+          {"activations", bytes.activations},
+          {"buffers", bytes.buffers},
+          {"total", bytes.total()},
           {"budget", budget}};
 }
 

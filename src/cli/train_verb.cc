@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/train_verb.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "bench/machine_bench.h"
+#include "cli/terminal.h"
+#include "cli/train_display.h"
+#include "cli/work_display.h"
+#include "format/model_folder.h"
+#include "plan/plan_json.h"
+#include "plan/plan_text.h"
+#include "plan/planner.h"
+#include "train/training_job.h"
+
+namespace sluice {
+namespace {
+
+struct TrainArguments {
+  std::string config;
+  std::string run_dir;
+  std::vector<std::string> overrides;
+  bool skip_bad = false;
+  bool json = false;
+};
+
+std::string machine_cache_path() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  const char* const home = std::getenv("HOME");
+  if (cache != nullptr && *cache != '\0') return std::string(cache) + "/sluice/machine.json";
+  return std::string(home != nullptr ? home : "/tmp") + "/.cache/sluice/machine.json";
+}
+
+// Chunks small enough that small slices do not become large on the drives.
+std::uint64_t choose_chunk_bytes(const Architecture& arch) {
+  std::uint64_t largest = 0;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    largest = std::max(largest, slice_layout(arch, slice_idx).size_bytes(DType::kBF16));
+  }
+  return largest >= 16 * kMiB ? kMiB : 64 * kKiB;
+}
+
+Home home_of(BoundaryPlace place) {
+  switch (place) {
+    case BoundaryPlace::kHost:
+      return Home::kHost;
+    case BoundaryPlace::kNvme:
+      return Home::kNvme;
+    case BoundaryPlace::kAuto:
+    case BoundaryPlace::kDevice:
+      break;
+  }
+  return Home::kDevice;
+}
+
+PlanRequest plan_request(const TrainingJob& job, std::size_t num_threads) {
+  const TrainConfig& config = job.config();
+  const std::uint64_t available = read_memory_info().available_bytes;
+  PlanRequest request{.model = config.base_model, .arch = job.model().arch, .dtype = config.dtype};
+  for (const std::string& directory : job.store_directories()) make_model_folder(directory);
+  request.machine = this_machine({.directories = job.store_directories(), .num_threads = num_threads},
+                                 machine_cache_path(), Remeasure::kIfChanged);
+  request.sequence_len = static_cast<std::int64_t>(config.sequence_len);
+  request.micro_batch_size = static_cast<std::int64_t>(config.micro_batch_size);
+  request.accumulation = static_cast<std::int64_t>(config.gradient_accumulation_steps);
+  request.num_steps = static_cast<std::int64_t>(job.total_steps());
+  request.budgets.device = config.gpu_memory_bytes.value_or(available / 10 * 3);
+  request.budgets.host = config.host_memory_bytes.value_or(available / 10 * 4);
+  std::uint64_t free_bytes = 0;
+  for (const std::string& directory : job.store_directories()) {
+    free_bytes += std::filesystem::space(directory).available;
+  }
+  request.budgets.drives = free_bytes;
+  request.buffers.chunk_bytes = choose_chunk_bytes(job.model().arch);
+  request.buffers.staging_bytes =
+      std::clamp<std::uint64_t>(request.budgets.host / 8, 16 * request.buffers.chunk_bytes, 32 * kMiB);
+  if (config.wave_size) request.wave = static_cast<std::int64_t>(*config.wave_size);
+  if (config.group_size) request.group = static_cast<std::int64_t>(*config.group_size);
+  if (config.boundaries != BoundaryPlace::kAuto) request.boundaries = home_of(config.boundaries);
+  return request;
+}
+
+void print_start(TrainingJob& job, const Plan& plan) {
+  const RowCounts& rows = job.row_counts();
+  fmt::print(stderr, "{}\n", render_plan(plan, terminal_columns(stderr)));
+  fmt::print(stderr,
+             "data   {} examples to train on, {} held out; {} tokens, {} of them learned; packing fills {:.0f} %\n",
+             job.num_train_examples(), job.num_held_out_examples(), rows.num_tokens, rows.num_learned_tokens,
+             100 * job.packing_fill());
+  if (rows.num_truncated > 0) fmt::print(stderr, "       {} rows were cut off at sequence_len\n", rows.num_truncated);
+}
+
+void print_end(const TrainingJob& job, const Plan& plan, const RunSummary& summary, TrainOutput output) {
+  const std::string& dir = job.config().output_dir;
+  if (output == TrainOutput::kJson) {
+    nlohmann::ordered_json json{{"event", "end"},
+                                {"steps", summary.steps},
+                                {"total_steps", job.total_steps()},
+                                {"total_tokens", summary.total_tokens},
+                                {"train_loss", summary.loss},
+                                {"train_runtime", summary.seconds},
+                                {"step_s", summary.step_seconds},
+                                {"predicted_step_s", plan.forecast.step_s},
+                                {"output_dir", dir}};
+    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  if (summary.end == RunEnd::kInterrupted) {
+    fmt::print(stderr, "stopped after step {}; everything is kept, go on with: sluice resume {}\n", summary.steps, dir);
+    return;
+  }
+  fmt::print(stderr, "{} steps in {:.1f} s, mean loss {:.4f}; a step took {:.3f} s, planned were {:.3f} s\n",
+             summary.steps, summary.seconds, summary.loss, summary.step_seconds, plan.forecast.step_s);
+  fmt::print(stderr, "model in {0}, curve in {0}/loss_curve.svg\n", dir);
+}
+
+void run_job(const TrainConfig& config, JobStart start, const TrainArguments& arguments) {
+  const TrainOutput output = arguments.json ? TrainOutput::kJson : TrainOutput::kText;
+  WorkDisplay work;
+  const ProgressSink progress = work.sink();
+  TrainingJob job(config, start, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, progress);
+  work.finish();
+  const std::size_t num_threads = config.threads.value_or(std::max(1U, std::thread::hardware_concurrency()));
+  const PlanRequest request = plan_request(job, num_threads);
+  const Plan plan = [&] {
+    try {
+      return make_plan(request);
+    } catch (const NoPlanFits& failure) {
+      if (output == TrainOutput::kText) {
+        fmt::print(stderr, "{}", render_failure(failure, terminal_columns(stderr)));
+      }
+      throw;
+    }
+  }();
+  if (output == TrainOutput::kText) print_start(job, plan);
+  job.open({.schedule = plan.schedule,
+            .buffers = {.chunk_bytes = plan.buffers.chunk_bytes,
+                        .staging_bytes = request.buffers.staging_bytes,
+                        .optimizer_windows = plan.buffers.optimizer_windows},
+            .device_bytes = request.budgets.device,
+            .host_bytes = request.budgets.host + request.buffers.staging_bytes,
+            .num_threads = num_threads},
+           to_json(plan).dump(2), progress);
+  work.finish();
+  if (start == JobStart::kResume && output == TrainOutput::kText) {
+    fmt::print(stderr, "going on after step {} of {}\n", job.position().step, job.total_steps());
+  }
+  TrainDisplay display(output);
+  const RunSummary summary = job.run(display.observer(), progress);
+  print_end(job, plan, summary, output);
+  if (summary.end == RunEnd::kInterrupted) throw Cancelled("interrupted");
+}
+
+void train(const TrainArguments& arguments) {
+  const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
+  for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
+  run_job(read.config, JobStart::kNew, arguments);
+}
+
+void resume(const TrainArguments& arguments) {
+  run_job(TrainingJob::config_of(arguments.run_dir), JobStart::kResume, arguments);
+}
+
+}  // namespace
+
+void add_train_verbs(CLI::App& app) {
+  const auto arguments = std::make_shared<TrainArguments>();
+  CLI::App* const verb = app.add_subcommand("train", "Fine-tune a model as a YAML file says");
+  verb->add_option("config", arguments->config, "The configuration: docs/config.md has its keys")->required();
+  verb->add_option("overrides", arguments->overrides, "key=value, over what the file says");
+  verb->add_flag("--skip-bad", arguments->skip_bad, "Go on without rows that cannot be used");
+  verb->add_flag("--json", arguments->json, "One JSON object a line on standard output");
+  verb->callback([arguments] { train(*arguments); });
+
+  CLI::App* const again = app.add_subcommand("resume", "Go on with a run from its last committed step");
+  again->add_option("run", arguments->run_dir, "The run's output_dir")->required();
+  again->add_flag("--skip-bad", arguments->skip_bad, "Go on without rows that cannot be used");
+  again->add_flag("--json", arguments->json, "One JSON object a line on standard output");
+  again->callback([arguments] { resume(*arguments); });
+}
+
+}  // namespace sluice
