@@ -54,8 +54,7 @@ void rewind_log(FileSystem& files, IoEngine& engine, const std::string& path, st
 // TensorBoard reads the files of a folder in the order of their names.
 std::string new_event_path(FileSystem& files, const std::string& folder, double wall_seconds) {
   for (std::uint64_t idx = 0;; ++idx) {
-    const std::string path =
-        fmt::format("{}/events.out.tfevents.{:010.0f}.sluice.{}", folder, std::floor(wall_seconds), idx);
+    std::string path = fmt::format("{}/events.out.tfevents.{:010.0f}.sluice.{}", folder, std::floor(wall_seconds), idx);
     if (!files.exists(path)) return path;
   }
 }
