@@ -107,9 +107,9 @@ RunLog::RunLog(RunLogPlace place, TrainerState state, Start start)
       log_file_(open_log(place_, start == Start::kResumed ? std::optional(first_step_) : std::nullopt)),
       event_file_(open_events(place_)) {
   event_file_.append(version_record(seconds_since_1970(place_)));
-  if (start == Start::kResumed) {
-    event_file_.append(restart_record({.wall_seconds = seconds_since_1970(place_), .step = first_step_ + 1}));
-  }
+  // The folder may hold events of a run that this one replaces, or of the steps that are done again.
+  event_file_.append(restart_record(
+      {.wall_seconds = seconds_since_1970(place_), .step = start == Start::kResumed ? first_step_ + 1 : 0}));
 }
 
 EventTime RunLog::now() const { return {.wall_seconds = seconds_since_1970(place_), .step = state_.global_step}; }
