@@ -130,6 +130,7 @@ class RunFiles(unittest.TestCase):
             self.assertEqual(file[0]["file_version"], "brain.Event:2")
             self.assertGreaterEqual(file[0]["wall_time"], 1.7e9)
         self.assertEqual([e["step"] for e in first[1:] if "train/loss" in e["scalars"]], list(range(1, 26)))
+        self.assertEqual((first[1]["session"], first[1]["step"]), (1, 0))
         # A restart at 21 makes TensorBoard forget 21 to 25 of the first file.
         self.assertEqual((second[1]["session"], second[1]["step"]), (1, 21))
         self.assertEqual([e["step"] for e in second[2:] if "train/loss" in e["scalars"]], list(range(21, 41)))

@@ -5,7 +5,7 @@
 namespace sluice {
 
 const std::vector<ForeignKey>& ignored_keys() {
-  static const std::vector<ForeignKey> keys{
+  static const std::vector<ForeignKey> kKeys{
       {"flash_attention", "attention never keeps the whole score matrix anyway"},
       {"flash_attn*", "attention and the loss never keep their large intermediates anyway"},
       {"sdp_attention", "there is one attention, and it is exact"},
@@ -123,11 +123,11 @@ const std::vector<ForeignKey>& ignored_keys() {
       {"video_*", "only text is trained"},
       {"full_finetune", "adapter: none says so"},
   };
-  return keys;
+  return kKeys;
 }
 
 const std::vector<ForeignKey>& refused_keys() {
-  static const std::vector<ForeignKey> keys{
+  static const std::vector<ForeignKey> kKeys{
       {"fp16", "fp16 is not offered; write bf16: true"},
       {"float16", "fp16 is not offered; write bf16: true"},
       {"fp8", "fp8 is not offered; write bf16: true"},
@@ -183,7 +183,7 @@ const std::vector<ForeignKey>& refused_keys() {
       {"overrides_of_model_config", "change config.json in the model's folder"},
       {"rope_scaling", "change config.json in the model's folder"},
   };
-  return keys;
+  return kKeys;
 }
 
 }  // namespace sluice

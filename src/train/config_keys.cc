@@ -42,8 +42,8 @@ bool ConfigKey::is_spelled(std::string_view spelling) const {
 }
 
 const std::vector<ConfigKey>& config_keys() {
-  static const std::vector<ConfigKey> keys = all_keys();
-  return keys;
+  static const std::vector<ConfigKey> kKeys = all_keys();
+  return kKeys;
 }
 
 const ConfigKey* find_config_key(std::string_view spelling) {

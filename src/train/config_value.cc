@@ -49,8 +49,7 @@ std::string describe_range(const IntRange& range) {
 }
 
 std::string describe_range(const RealRange& range) {
-  const std::string from =
-      fmt::format("number {} {}", range.lowest == RealRange::Bound::kExcluded ? ">" : "≥", range.min);
+  std::string from = fmt::format("number {} {}", range.lowest == RealRange::Bound::kExcluded ? ">" : "≥", range.min);
   if (range.max == RealRange{}.max) return from;
   return fmt::format("{} and {} {}", from, range.highest == RealRange::Bound::kExcluded ? "<" : "≤", range.max);
 }

@@ -54,8 +54,7 @@ void rewind_log(FileSystem& files, IoEngine& engine, const std::string& path, st
 // TensorBoard reads the files of a folder in the order of their names.
 std::string new_event_path(FileSystem& files, const std::string& folder, double wall_seconds) {
   for (std::uint64_t idx = 0;; ++idx) {
-    const std::string path =
-        fmt::format("{}/events.out.tfevents.{:010.0f}.sluice.{}", folder, std::floor(wall_seconds), idx);
+    std::string path = fmt::format("{}/events.out.tfevents.{:010.0f}.sluice.{}", folder, std::floor(wall_seconds), idx);
     if (!files.exists(path)) return path;
   }
 }
@@ -108,9 +107,9 @@ RunLog::RunLog(RunLogPlace place, TrainerState state, Start start)
       log_file_(open_log(place_, start == Start::kResumed ? std::optional(first_step_) : std::nullopt)),
       event_file_(open_events(place_)) {
   event_file_.append(version_record(seconds_since_1970(place_)));
-  if (start == Start::kResumed) {
-    event_file_.append(restart_record({.wall_seconds = seconds_since_1970(place_), .step = first_step_ + 1}));
-  }
+  // The folder may hold events of a run that this one replaces, or of the steps that are done again.
+  event_file_.append(restart_record(
+      {.wall_seconds = seconds_since_1970(place_), .step = start == Start::kResumed ? first_step_ + 1 : 0}));
 }
 
 EventTime RunLog::now() const { return {.wall_seconds = seconds_since_1970(place_), .step = state_.global_step}; }

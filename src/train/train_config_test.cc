@@ -266,17 +266,34 @@ TEST(StepInterval, IsAPartOfTheRunRoundedUpOrANumberOfSteps) {
 }
 
 TEST(TrainConfig, AsRunReadsBackIdentical) {
+  const std::string least = kLeast;
   const std::vector<std::string> files{
-      kLeast,
-      "base_model: 'a \"b\" \\ c: #d'\ndatasets: [{path: 'x, y', type: sharegpt}, {path: \"null\"}, 'yes']\n"
-      "cache: ['/n v', \"~\", '12']\noutput_dir: 'null'\nchat_template: ./t.jinja\n",
-      std::string(kLeast) + "learning_rate: 1e-300\nweight_decay: 0.1\nnum_epochs: 1e5\nadam_beta2: 0.95\nseed: 0\n",
-      std::string(kLeast) +
-          "adapter: qlora\nlora_target: v_proj,q_proj\nuse_rslora: yes\nval_set_size: 0.1\n"
-          "evals_per_epoch: 3\nsave_strategy: no\nearly_stopping_patience: 2\n",
-      std::string(kLeast) +
-          "eval_dataset: a,b\nload_best_model_at_end: true\nmax_steps: 9\nresume_from_checkpoint: ./c\n"
-          "optimizer: adamw_bf16\nboundaries: nvme\ngroup_size: 3\nhost_memory: 2GB\ndtype: fp32\n",
+      least,
+      R"(base_model: 'a "b" \ c: #d'
+datasets: [{path: 'x, y', type: sharegpt}, {path: "null"}, 'yes']
+cache: ['/n v', "~", '12']
+output_dir: 'null'
+chat_template: ./t.jinja
+)",
+      least + "learning_rate: 1e-300\nweight_decay: 0.1\nnum_epochs: 1e5\nadam_beta2: 0.95\nseed: 0\n",
+      least + R"(adapter: qlora
+lora_target: v_proj,q_proj
+use_rslora: yes
+val_set_size: 0.1
+evals_per_epoch: 3
+save_strategy: no
+early_stopping_patience: 2
+)",
+      least + R"(eval_dataset: a,b
+load_best_model_at_end: true
+max_steps: 9
+resume_from_checkpoint: ./c
+optimizer: adamw_bf16
+boundaries: nvme
+group_size: 3
+host_memory: 2GB
+dtype: fp32
+)",
   };
   for (const std::string& file : files) {
     const TrainConfig config = config_of(file);
