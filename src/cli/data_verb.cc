@@ -87,6 +87,7 @@ void print_json(const DataReport& report) {
     json["errors"].push_back(
         {{"file", problem.file}, {"line", problem.line}, {"key", problem.key}, {"what", problem.what}});
   }
+  json["notes"] = report.notes;
   json["samples"] = samples_json(report.samples);
   fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -128,19 +129,19 @@ void print_files(const DataReport& report) {
   const std::size_t columns = terminal_columns(stdout);
   const std::size_t path_columns = std::max(columns > taken ? columns - taken : 0, kMinPathColumns);
   for (auto& row : rows) row[0] = short_path(row[0], path_columns);
-  fmt::print("{}\n", render_table(headers, rows));
+  fmt::print("{}", render_table(headers, rows));
+  if (report.counts.num_truncated > 0 || report.counts.num_dropped > 0) fmt::print("\n");
   if (report.counts.num_truncated > 0) {
     fmt::print("cut: longer than {} tokens, what is behind them is lost (--sequence-len)\n", report.sequence_len);
   }
   if (report.counts.num_dropped > 0) fmt::print("dropped: nothing to train on, or none of it before the cut\n");
-  if (report.counts.num_truncated > 0 || report.counts.num_dropped > 0) fmt::print("\n");
 }
 
 void print_lengths(const DataReport& report) {
   const LengthSummary& lengths = report.lengths;
   if (lengths.bins.empty()) return;
-  fmt::print("tokens a row: shortest {}, half up to {}, 95 % up to {}, longest {}\n", lengths.shortest, lengths.median,
-             lengths.percentile_95, lengths.longest);
+  fmt::print("\ntokens a row: shortest {}, half up to {}, 95 % up to {}, longest {}\n", lengths.shortest,
+             lengths.median, lengths.percentile_95, lengths.longest);
   std::uint64_t most = 1;
   std::size_t label_width = 0;
   std::size_t count_width = 0;
@@ -263,6 +264,7 @@ void check(const DataArguments& arguments) {
     print_lengths(report);
     print_samples(report);
     print_problems(report);
+    for (const std::string& note : report.notes) fmt::print("\n{}\n", note);
     if (report.counts.num_examples == 0) fmt::print("\nThere is nothing to train on.\n");
   }
   if (report.counts.num_bad > 0 || report.counts.num_examples == 0) throw CLI::RuntimeError(2);

@@ -44,6 +44,24 @@ std::uint64_t round_width(std::uint64_t range) {
   }
 }
 
+std::vector<std::string> notes_on(const ModelText& text, const std::vector<FileSummary>& files) {
+  bool any_alpaca = false;
+  bool any_raw = false;
+  for (const FileSummary& file : files) {
+    const bool alpaca = file.schema == RowSchema::kInstruction && !text.chat_template;
+    any_alpaca = any_alpaca || alpaca;
+    any_raw = any_raw || alpaca || file.schema == RowSchema::kText || file.schema == RowSchema::kPromptCompletion;
+  }
+  std::vector<std::string> notes;
+  if (any_alpaca) notes.emplace_back("The model has no chat template: instructions take Alpaca's prompt.");
+  if (any_raw && !text.tokenizer->eos_id()) {
+    notes.emplace_back(
+        "The tokenizer names no end of text (eos_token in tokenizer_config.json): none is put behind raw text, so the "
+        "model does not learn where to stop.");
+  }
+  return notes;
+}
+
 }  // namespace
 
 LengthSummary summarize_lengths(const std::vector<std::uint32_t>& lengths, std::size_t sequence_len) {
@@ -102,6 +120,7 @@ DataReport check_data(const DataSource& source, const ExampleMaker& maker, const
   report.files = reader.files();
   report.counts = reader.counts();
   report.problems = reader.problems().first();
+  report.notes = notes_on(maker.text(), report.files);
   std::sort(row_lengths.begin(), row_lengths.end());
   report.lengths = summarize_lengths(row_lengths, report.sequence_len);
   const SequencePlan plan = plan_sequences(example_lengths, report.sequence_len, Packing::kPacked, kSeed);
