@@ -210,11 +210,13 @@ void print_samples(const DataReport& report) {
     std::size_t lines_left = kMaxSampleLines;
     std::size_t bytes_left = kMaxSampleBytes;
     for (const SampleRun& run : sample.runs) {
-      const std::string_view part = sample_part(run.text, lines_left, bytes_left);
+      std::string_view part = sample_part(run.text, lines_left, bytes_left);
+      const bool cut = part.size() < run.text.size();
+      while (cut && part.ends_with('\n')) part.remove_suffix(1);
       if (run.learned) out += open;
       append_visible(out, part);
       if (run.learned) out += close;
-      if (part.size() < run.text.size()) out += " …";
+      if (cut) out += " …";
       if (lines_left == 0 || bytes_left == 0) break;
     }
     while (out.ends_with('\n')) out.pop_back();
