@@ -150,6 +150,23 @@ class DataCheck(unittest.TestCase):
         self.assertEqual([(error["line"], error["key"]) for error in report["errors"]], [(2, "messages[1].role"), (3, "")])
         self.assertEqual((report["rows"], report["bad_rows"]), (1, 2))
 
+    def test_a_row_of_another_schema_is_told_so(self):
+        path = self.write("a.jsonl", '{"question": "q", "answer": "a"}\n{"text": "t"}\n{"question": "q"}\n')
+        errors = self.report(path, code=2)["errors"]
+        self.assertEqual([error["line"] for error in errors], [2, 3])
+        self.assertIn("the keys of text, the file began with question-answer", errors[0]["what"])
+        self.assertEqual(errors[1]["key"], "answer")
+
+    def test_what_the_model_lacks_is_said(self):
+        rows = self.write("a.jsonl", json.dumps({"instruction": "i", "output": "o"}) + "\n")
+        self.assertEqual(self.report(rows)["notes"], [])
+        os.remove(os.path.join(self.model, "chat_template.jinja"))
+        os.remove(os.path.join(self.model, "tokenizer_config.json"))
+        notes = self.report(rows)["notes"]
+        self.assertEqual(len(notes), 2)
+        self.assertIn("Alpaca's prompt", notes[0])
+        self.assertIn("eos_token", notes[1])
+
     def test_a_named_schema_is_taken_and_others_are_refused(self):
         path = self.write("a.jsonl", json.dumps({"text": "abc", "question": "q", "answer": "a"}) + "\n")
         self.assertEqual(self.report(path)["files"][0]["schema"], "question-answer")

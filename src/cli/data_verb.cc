@@ -87,6 +87,7 @@ void print_json(const DataReport& report) {
     json["errors"].push_back(
         {{"file", problem.file}, {"line", problem.line}, {"key", problem.key}, {"what", problem.what}});
   }
+  json["notes"] = report.notes;
   json["samples"] = samples_json(report.samples);
   fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -128,19 +129,19 @@ void print_files(const DataReport& report) {
   const std::size_t columns = terminal_columns(stdout);
   const std::size_t path_columns = std::max(columns > taken ? columns - taken : 0, kMinPathColumns);
   for (auto& row : rows) row[0] = short_path(row[0], path_columns);
-  fmt::print("{}\n", render_table(headers, rows));
+  fmt::print("{}", render_table(headers, rows));
+  if (report.counts.num_truncated > 0 || report.counts.num_dropped > 0) fmt::print("\n");
   if (report.counts.num_truncated > 0) {
     fmt::print("cut: longer than {} tokens, what is behind them is lost (--sequence-len)\n", report.sequence_len);
   }
   if (report.counts.num_dropped > 0) fmt::print("dropped: nothing to train on, or none of it before the cut\n");
-  if (report.counts.num_truncated > 0 || report.counts.num_dropped > 0) fmt::print("\n");
 }
 
 void print_lengths(const DataReport& report) {
   const LengthSummary& lengths = report.lengths;
   if (lengths.bins.empty()) return;
-  fmt::print("tokens a row: shortest {}, half up to {}, 95 % up to {}, longest {}\n", lengths.shortest, lengths.median,
-             lengths.percentile_95, lengths.longest);
+  fmt::print("\ntokens a row: shortest {}, half up to {}, 95 % up to {}, longest {}\n", lengths.shortest,
+             lengths.median, lengths.percentile_95, lengths.longest);
   std::uint64_t most = 1;
   std::size_t label_width = 0;
   std::size_t count_width = 0;
@@ -209,11 +210,13 @@ void print_samples(const DataReport& report) {
     std::size_t lines_left = kMaxSampleLines;
     std::size_t bytes_left = kMaxSampleBytes;
     for (const SampleRun& run : sample.runs) {
-      const std::string_view part = sample_part(run.text, lines_left, bytes_left);
+      std::string_view part = sample_part(run.text, lines_left, bytes_left);
+      const bool cut = part.size() < run.text.size();
+      while (cut && part.ends_with('\n')) part.remove_suffix(1);
       if (run.learned) out += open;
       append_visible(out, part);
       if (run.learned) out += close;
-      if (part.size() < run.text.size()) out += " …";
+      if (cut) out += " …";
       if (lines_left == 0 || bytes_left == 0) break;
     }
     while (out.ends_with('\n')) out.pop_back();
@@ -263,6 +266,7 @@ void check(const DataArguments& arguments) {
     print_lengths(report);
     print_samples(report);
     print_problems(report);
+    for (const std::string& note : report.notes) fmt::print("\n{}\n", note);
     if (report.counts.num_examples == 0) fmt::print("\nThere is nothing to train on.\n");
   }
   if (report.counts.num_bad > 0 || report.counts.num_examples == 0) throw CLI::RuntimeError(2);

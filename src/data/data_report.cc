@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "base/units.h"
@@ -17,21 +18,32 @@ constexpr std::uint64_t kMaxBins = 12;
 // What a run would start with, unless it is told otherwise; the fill hardly depends on it.
 constexpr std::uint64_t kSeed = 42;
 
-// Token by token, so that a character of several tokens stays whole: it goes to the run that completes it.
+// How many bytes of the whole text the tokens before a place make. A character of several tokens counts once it is
+// complete.
+std::size_t end_of_text(const std::string& whole, const std::string& beginning) {
+  auto end = static_cast<std::size_t>(
+      std::mismatch(whole.begin(), whole.end(), beginning.begin(), beginning.end()).first - whole.begin());
+  while (end > 0 && end < whole.size() && (static_cast<unsigned char>(whole[end]) & 0xC0U) == 0x80U) --end;
+  return end;
+}
+
+// Cut where learned and other tokens meet. Texts of runs on their own would not do: tokenizers write the first token of
+// a text in another way than the same token further on.
 SampleRow make_sample(const Tokenizer& tokenizer, const Example& example) {
   SampleRow sample{.num_tokens = example.ids.size(), .num_learned_tokens = example.num_labels()};
-  TokenStream stream(tokenizer, SkipSpecial::kNo);
-  const auto append = [&](const std::string& text, bool learned) {
-    if (text.empty()) return;
-    if (sample.runs.empty() || sample.runs.back().learned != learned) sample.runs.push_back({.learned = learned});
-    sample.runs.back().text += text;
-  };
-  bool learned = false;
-  for (std::size_t i = 0; i < example.ids.size(); ++i) {
-    learned = i > 0 && example.labels[i - 1] != kNoLabel;
-    append(stream.push(static_cast<TokenId>(example.ids[i])), learned);
+  const std::vector<TokenId> ids(example.ids.begin(), example.ids.end());
+  const std::string whole = tokenizer.decode(ids, SkipSpecial::kNo);
+  const auto is_learned = [&](std::size_t idx) { return idx > 0 && example.labels[idx - 1] != kNoLabel; };
+  std::size_t begin = 0;
+  for (std::size_t i = 1; i <= ids.size(); ++i) {
+    if (i < ids.size() && is_learned(i) == is_learned(i - 1)) continue;
+    const std::size_t end =
+        i == ids.size()
+            ? whole.size()
+            : std::max(begin, end_of_text(whole, tokenizer.decode(std::span(ids).first(i), SkipSpecial::kNo)));
+    if (end > begin) sample.runs.push_back({whole.substr(begin, end - begin), is_learned(i - 1)});
+    begin = end;
   }
-  append(stream.finish(), learned);
   return sample;
 }
 
@@ -42,6 +54,24 @@ std::uint64_t round_width(std::uint64_t range) {
       if (div_ceil(range, power * factor) <= kMaxBins) return power * factor;
     }
   }
+}
+
+std::vector<std::string> notes_on(const ModelText& text, const std::vector<FileSummary>& files) {
+  bool any_alpaca = false;
+  bool any_raw = false;
+  for (const FileSummary& file : files) {
+    const bool alpaca = file.schema == RowSchema::kInstruction && !text.chat_template;
+    any_alpaca = any_alpaca || alpaca;
+    any_raw = any_raw || alpaca || file.schema == RowSchema::kText || file.schema == RowSchema::kPromptCompletion;
+  }
+  std::vector<std::string> notes;
+  if (any_alpaca) notes.emplace_back("The model has no chat template: instructions take Alpaca's prompt.");
+  if (any_raw && !text.tokenizer->eos_id()) {
+    notes.emplace_back(
+        "The tokenizer names no end of text (eos_token in tokenizer_config.json): none is put behind raw text, so the "
+        "model does not learn where to stop.");
+  }
+  return notes;
 }
 
 }  // namespace
@@ -102,6 +132,7 @@ DataReport check_data(const DataSource& source, const ExampleMaker& maker, const
   report.files = reader.files();
   report.counts = reader.counts();
   report.problems = reader.problems().first();
+  report.notes = notes_on(maker.text(), report.files);
   std::sort(row_lengths.begin(), row_lengths.end());
   report.lengths = summarize_lengths(row_lengths, report.sequence_len);
   const SequencePlan plan = plan_sequences(example_lengths, report.sequence_len, Packing::kPacked, kSeed);

@@ -51,6 +51,7 @@ struct DataReport {
   std::uint64_t num_sequences = 0;  // after packing
   double packing_fill = 0;          // from 0 to 1
   std::vector<SampleRow> samples;
+  std::vector<std::string> notes;  // what was decided because the model lacks something; a sentence each
 };
 
 DataReport check_data(const DataSource& source, const ExampleMaker& maker, const ProgressSink& progress = {});

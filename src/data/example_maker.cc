@@ -30,8 +30,7 @@ MarkedTokens mark(const Encoding& encoding, const std::vector<TextSpan>& learned
   for (std::size_t i = 0; i < encoding.ids.size(); ++i) {
     const ByteRange range = encoding.ranges[i];
     while (span_idx < learned.size() && learned[span_idx].end <= range.begin) ++span_idx;
-    const bool covers = range.begin < range.end && span_idx < learned.size() && learned[span_idx].begin < range.end;
-    tokens.add(id_of(encoding.ids[i]), covers);
+    tokens.add(id_of(encoding.ids[i]), span_idx < learned.size() && learned[span_idx].begin < range.end);
   }
   return tokens;
 }

@@ -24,6 +24,14 @@ std::uint64_t require_file(const std::string& path) {
   return size_bytes;
 }
 
+std::optional<RowSchema> schema_if_any(const RowJson& row) {
+  try {
+    return detect_schema(row);
+  } catch (const BadRow&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 ExampleReader::ExampleReader(DataSource source, const ExampleMaker& maker, ProgressSink progress)
@@ -64,10 +72,20 @@ std::optional<RowExamples> ExampleReader::next() {
   return std::nullopt;
 }
 
-RowSchema ExampleReader::schema_for(const Row& row) {
+// Throws BadRow.
+Document ExampleReader::document_of(const Row& row) {
   std::optional<RowSchema>& schema = files_[file_idx_].schema;
   if (!schema) schema = detect_schema(row.value);
-  return *schema;
+  try {
+    return document_of_row(*schema, row);
+  } catch (const BadRow&) {
+    // A missing key is the smaller half of the truth where the row is one of another schema.
+    const std::optional<RowSchema> own = source_.schema ? schema : schema_if_any(row.value);
+    if (!own || own == schema) throw;
+    throw BadRow("", fmt::format("the row has the keys of {}, the file began with {}; put each schema into a file of "
+                                 "its own",
+                                 schema_name(*own), schema_name(*schema)));
+  }
 }
 
 // Nothing where the row is bad.
@@ -79,7 +97,7 @@ std::optional<DocumentExamples> ExampleReader::examples_of(const Row& row) {
   };
   Document document;
   try {
-    document = document_of_row(schema_for(row), row);
+    document = document_of(row);
   } catch (const BadRow& bad) {
     return report(bad.key(), bad.what());
   }

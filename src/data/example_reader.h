@@ -63,7 +63,7 @@ class ExampleReader {
  private:
   void open_file();
   std::optional<DocumentExamples> examples_of(const Row& row);
-  RowSchema schema_for(const Row& row);
+  Document document_of(const Row& row);
   void require_not_interrupted();
 
   DataSource source_;

@@ -46,7 +46,9 @@ RowJson list_at(const RowJson& row, std::string_view member) {
 }
 
 RowJson optional_list(const RowJson& row, std::string_view key) {
-  if (!row.contains(key) || row[key].is_null() || row[key] == "") return nullptr;
+  const auto found = row.find(key);
+  if (found == row.end() || found->is_null()) return nullptr;
+  if (found->is_string() && found->get_ref<const std::string&>().empty()) return nullptr;  // an empty cell
   return list_at(row, key);
 }
 

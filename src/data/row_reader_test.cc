@@ -72,6 +72,12 @@ TEST(JsonArray, BadRowsAndCutFilesAreReportedWhereTheyBegin) {
   EXPECT_THAT(read(RowFormat::kJson, "[\"123456789\",\n1]", {.max_row_bytes = 10}).rows, ElementsAre("2: 1"));
 }
 
+TEST(JsonArray, AForgottenQuoteIsForgivenAtTheEndOfItsLine) {
+  const Found found = read(RowFormat::kJson, "[{\n\"a: 1\n},\n{\"a\": 2}]");
+  EXPECT_THAT(found.rows, ElementsAre("4: {\"a\":2}"));
+  EXPECT_THAT(found.problems, ElementsAre(HasSubstr("f:1: not JSON")));
+}
+
 TEST(Csv, QuotesHoldSeparatorsLineEndsAndQuotes) {
   const Found found =
       read(RowFormat::kCsv,
