@@ -43,6 +43,7 @@ struct InitArguments {
   std::string dtype = "bf16";
   std::size_t threads = std::thread::hardware_concurrency();
   bool json = false;
+  std::string tokenizer;
 };
 
 std::string in_billions(std::uint64_t count) {
@@ -143,6 +144,9 @@ void init(const InitArguments& arguments) {
   CheckpointWriter writer(files, engine, arguments.folder, {.tensors = plan_tensors(model, dtype)});
   write_random_weights(writer, model, {.seed = arguments.seed, .dtype = dtype}, team, display.sink());
   writer.finish();
+  if (!arguments.tokenizer.empty()) {
+    copy_side_files(files, engine, arguments.tokenizer, arguments.folder, SideFiles::kTokenizer);
+  }
   write_whole_file(files, engine, arguments.folder + "/config.json", config.dump(2) + "\n");
   display.finish();
 
@@ -183,6 +187,7 @@ void add_model_verb(CLI::App& app) {
   init_verb->add_option("--layers", init_arguments->layers, "How many layers, instead of all")
       ->check(CLI::PositiveNumber);
   init_verb->add_option("--seed", init_arguments->seed, "What the weights follow from")->capture_default_str();
+  init_verb->add_option("--tokenizer", init_arguments->tokenizer, "A folder whose tokenizer the model gets");
   init_verb->add_option("--dtype", init_arguments->dtype, "bf16 or f32")->capture_default_str();
   init_verb->add_option("--threads", init_arguments->threads, "Threads that make weights")
       ->check(CLI::Range(1, 1024))

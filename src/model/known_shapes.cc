@@ -171,6 +171,11 @@ const KnownShape kShapes[] = {
      [] {
        return llama2({8192, 28672, 80, 64, 8, 32000, 4096});
      }},
+    // Small enough to be trained on a CPU while one watches.
+    {"llama-tiny",
+     [] {
+       return llama2({256, 704, 6, 4, 2, 1024, 2048});
+     }},
     {"llama-3.1-8b",
      [] {
        return llama3({4096, 14336, 32, 32, 8, 128256, kLlama3Positions}, 8.0);

@@ -26,8 +26,14 @@ bool decays(const Parameter& parameter) { return parameter.shape.rank() > 1; }
 // Windows go through three stages in order; each holds its memory until its writes are through.
 class OptimizerLane::Pass {
  public:
-  Pass(OptimizerLane& lane, const AdamWSettings& settings, std::vector<std::promise<void>>& promises)
-      : lane_(lane), options_(lane.options_), arch_(*options_.arch), settings_(settings), promises_(promises) {
+  Pass(OptimizerLane& lane, const AdamWSettings& settings, std::vector<SliceRef> gradients,
+       std::vector<std::promise<void>>& promises)
+      : lane_(lane),
+        options_(lane.options_),
+        arch_(*options_.arch),
+        settings_(settings),
+        gradients_(std::move(gradients)),
+        promises_(promises) {
     for (const Buffer& buffer : lane.windows_) free_.push_back(buffer.bytes());
   }
 
@@ -83,7 +89,7 @@ class OptimizerLane::Pass {
       slice->old_optimizer = keeper.version(optimizer_key(arch_, slice_idx));  // null before the first update
       slice->new_optimizer.emplace(keeper.begin(optimizer_key(arch_, slice_idx)));
     }
-    if (homes.gradients == Home::kNvme) slice->old_gradients = keeper.version(gradients_key(arch_, slice_idx));
+    slice->old_gradients = std::move(gradients_[slice_idx]);
 
     const std::uint64_t num_elements = slice->layout.num_elements();
     const std::uint64_t step = slice->state->window_elements();
@@ -219,6 +225,7 @@ class OptimizerLane::Pass {
   const Options& options_;
   const Architecture& arch_;
   AdamWSettings settings_;
+  std::vector<SliceRef> gradients_;  // null for those that live in memory
   std::vector<std::promise<void>>& promises_;
   std::vector<std::span<std::byte>> free_;
   std::deque<Window> reading_;
@@ -255,13 +262,19 @@ std::vector<std::shared_future<void>> OptimizerLane::update(const AdamWSettings&
   auto promises = std::make_shared<std::vector<std::promise<void>>>(num_slices(*options_.arch));
   std::vector<std::shared_future<void>> ready;
   for (std::promise<void>& promise : *promises) ready.push_back(promise.get_future().share());
+  // Taken here, not in the lane: the next step sends its own gradients before this one's are all used.
+  std::vector<SliceRef> gradients(ready.size());
+  for (std::size_t slice_idx = 0; slice_idx < gradients.size(); ++slice_idx) {
+    if (options_.schedule->homes[slice_idx].gradients != Home::kNvme) continue;
+    gradients[slice_idx] = options_.keeper->version(gradients_key(*options_.arch, slice_idx));
+  }
   auto done = std::make_shared<std::promise<void>>();
   done_ = done->get_future().share();
-  lane_.run([this, settings, promises, done, when_done = std::move(when_done)] {
+  lane_.run([this, settings, promises, done, gradients = std::move(gradients), when_done = std::move(when_done)] {
     std::size_t num_done = 0;
     try {
       {
-        Pass pass(*this, settings, *promises);
+        Pass pass(*this, settings, gradients, *promises);
         try {
           pass.run();
         } catch (...) {
