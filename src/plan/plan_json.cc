@@ -36,7 +36,7 @@ Json lanes_json(const std::array<double, kNumLanes>& seconds) {
 Json request_json(const PlanRequest& request) {
   Json json{{"model", request.model},
             {"parameters", count_parameters(request.arch)},
-            {"dtype", name(request.dtype)},
+            {"dtype", dtype_name(request.dtype)},
             {"sequence_len", request.sequence_len},
             {"micro_batch_size", request.micro_batch_size},
             {"gradient_accumulation_steps", request.accumulation},
@@ -73,6 +73,8 @@ std::string_view name(Lane lane) {
   return "";
 }
 
+std::string_view dtype_name(DType dtype) { return dtype == DType::kBF16 ? "bf16" : "f32"; }
+
 Json to_json(const Architecture& arch, const Schedule& schedule) {
   Json slices = Json::array();
   for (std::size_t idx = 0; idx < schedule.homes.size(); ++idx) {
@@ -82,7 +84,7 @@ Json to_json(const Architecture& arch, const Schedule& schedule) {
                       {"optimizer", name(homes.optimizer)},
                       {"gradients", name(homes.gradients)}});
   }
-  return {{"dtype", name(schedule.dtype)},
+  return {{"dtype", dtype_name(schedule.dtype)},
           {"wave", schedule.wave},
           {"group", schedule.group},
           {"batch_tokens", schedule.batch_tokens},
@@ -97,8 +99,8 @@ Schedule schedule_from_json(const nlohmann::json& json, const Architecture& arch
   const ConfigReader reader(where, json);
   Schedule schedule;
   const std::string dtype = reader.require_text("dtype");
-  if (dtype != name(DType::kBF16) && dtype != name(DType::kF32)) reader.fail("dtype", "\"bf16\" or \"f32\"");
-  schedule.dtype = dtype == name(DType::kBF16) ? DType::kBF16 : DType::kF32;
+  if (dtype != dtype_name(DType::kBF16) && dtype != dtype_name(DType::kF32)) reader.fail("dtype", "\"bf16\" or \"f32\"");
+  schedule.dtype = dtype == dtype_name(DType::kBF16) ? DType::kBF16 : DType::kF32;
   schedule.wave = reader.require_int("wave", 1, kMostPlaces);
   schedule.group = reader.require_int("group", 1, arch.num_layers());
   schedule.batch_tokens = reader.require_int("batch_tokens", 1, std::int64_t{1} << 40);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// This machine as a plan sees it: how fast blocks, attention, copies, AdamW and the drives are here, each measured
+// alone for a moment. The figures are kept in a file, so that they are taken once.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "plan/machine.h"
+
+namespace sluice {
+
+struct MachineBenchOptions {
+  std::vector<std::string> directories;  // one on each drive; may be none
+  std::size_t num_threads = 1;
+};
+
+// Takes a few seconds. Throws InvalidInput where a directory is missing, IoError where it cannot be written.
+Machine measure_machine(const MachineBenchOptions& options);
+
+enum class Remeasure { kIfChanged, kAlways };
+
+// From `cache_path` if it was measured there for the same processor, memory, threads and directories; else measured and
+// kept there. The space on the drives is what is free now.
+Machine this_machine(const MachineBenchOptions& options, const std::string& cache_path, Remeasure remeasure);
+
+}  // namespace sluice
