@@ -116,8 +116,8 @@ TEST(StepSimulator, GradientsLeaveEveryWaveAndComeBackForTheNext) {
   const double bytes = 4 * kAllElements;
   const StepForecast forecast = simulate(machine, schedule, 3);
   expect_close(forecast.load.of(Lane::kDeviceToHost), 3 * bytes / 1e9);
-  expect_close(forecast.load.of(Lane::kHostToDevice) * kFree, 2 * bytes, 1);
-  EXPECT_NEAR(forecast.step_s, 3 * bytes / 1e9);
+  EXPECT_NEAR(forecast.load.of(Lane::kHostToDevice) * kFree, 2 * bytes, 1);
+  expect_close(forecast.step_s, 3 * bytes / 1e9);
   EXPECT_EQ(forecast.bound, Lane::kDeviceToHost);
 }
 
@@ -131,7 +131,7 @@ TEST(StepSimulator, BoundariesOfEveryMicroBatchLeaveAndComeBack) {
   const double bytes = 4.0 * kLayers * kTokens * 256 * 2;
   const StepForecast forecast = simulate(machine, schedule, 4);
   expect_close(forecast.load.of(Lane::kDeviceToHost), bytes / 1e9);
-  expect_close(forecast.load.of(Lane::kHostToDevice) * kFree, bytes, 1);
+  EXPECT_NEAR(forecast.load.of(Lane::kHostToDevice) * kFree, bytes, 1);
 }
 
 TEST(StepSimulator, TheForwardWaitsForTheOptimizerAndTheBackwardComesAfterIt) {
@@ -139,7 +139,7 @@ TEST(StepSimulator, TheForwardWaitsForTheOptimizerAndTheBackwardComesAfterIt) {
   machine.host.optimizer_bytes_per_s = 1e9;
   const double update_s = kAllElements * 28 / 1e9;
   const SliceHomes homes{.weights = Home::kHost, .optimizer = Home::kHost, .gradients = Home::kHost};
-  EXPECT_NEAR(simulate(machine, schedule_of(homes)).step_s, update_s);
+  expect_close(simulate(machine, schedule_of(homes)).step_s, update_s);
   machine.device.flops_per_s.bf16 = 1e12;
   const StepForecast forecast = simulate(machine, schedule_of(homes));
   // What is left when the last slice is ready, the head, is all but the forward.
@@ -159,9 +159,9 @@ TEST(StepSimulator, StateOnTheDrivesIsReadAndWrittenOnceAStep) {
     bytes += static_cast<double>(optimizer_layout(arch, schedule, kMiB, idx).run_bytes());
   }
   const StepForecast forecast = simulate(machine, schedule);
-  expect_close(forecast.load.drive_written_bytes, bytes, 1);
+  EXPECT_NEAR(forecast.load.drive_written_bytes, bytes, 1);
   EXPECT_NEAR(forecast.load.drive_read_bytes, bytes, 1);
-  EXPECT_NEAR(forecast.step_s, bytes / 1e9);
+  expect_close(forecast.step_s, bytes / 1e9);
   EXPECT_EQ(forecast.bound, Lane::kHostToNvme);
 }
 
@@ -171,7 +171,7 @@ TEST(StepSimulator, WeightsOnTheDrivesAreReadForEveryUseAndForTheirUpdate) {
   const SliceHomes homes{.weights = Home::kNvme, .optimizer = Home::kHost, .gradients = Home::kHost};
   const StepForecast forecast = simulate(machine, schedule_of(homes));
   const double uses = 2 * (2 * kEndElements + 2 * kLayers * kBlockElements + 256);
-  expect_close(forecast.load.drive_read_bytes, uses + 2 * kAllElements, 1);
+  EXPECT_NEAR(forecast.load.drive_read_bytes, uses + 2 * kAllElements, 1);
   EXPECT_NEAR(forecast.load.drive_written_bytes, 2 * kAllElements, 1);
   EXPECT_EQ(forecast.bound, Lane::kNvmeToHost);
 }
@@ -185,7 +185,7 @@ TEST(StepSimulator, OnTheCpuTheOptimizerTakesCoresFromTheForward) {
   machine.device.kind = Processor::kCpu;
   const StepForecast shared = simulate(machine, schedule_of(homes));
   EXPECT_GT(shared.step_s, beside_s * 1.001);
-  EXPECT_NEAR(shared.step_s, shared.load.of(Lane::kCompute) + shared.load.of(Lane::kCpuOptimizer));
+  expect_close(shared.step_s, shared.load.of(Lane::kCompute) + shared.load.of(Lane::kCpuOptimizer));
 }
 
 }  // namespace
