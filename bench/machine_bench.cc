@@ -38,7 +38,7 @@ namespace {
 
 constexpr int kRounds = 3;
 constexpr std::uint64_t kDriveProbeBytes = 256 * kMiB;
-constexpr std::uint64_t kCopyBytes = 64 * kMiB;      // far beyond the caches
+constexpr std::uint64_t kCopyBytes = 64 * kMiB;       // far beyond the caches
 constexpr std::int64_t kOptimizerElements = 8 << 20;  // 28 bytes each
 constexpr std::int64_t kTokens = 512;
 constexpr std::int64_t kDocumentTokens = 64;  // so short that a block is all matrix products
@@ -60,7 +60,8 @@ Architecture small_model() {
 
 class Bench {
  public:
-  explicit Bench(std::size_t num_threads) : device_(kArenaBytes, num_threads), stream_(device_.make_stream("measure")) {}
+  explicit Bench(std::size_t num_threads)
+      : device_(kArenaBytes, num_threads), stream_(device_.make_stream("measure")) {}
 
   Machine::Rates attention_flops_per_s() { return {.bf16 = attention(DType::kBF16), .f32 = attention(DType::kF32)}; }
   Machine::Rates block_flops_per_s(const Machine::Rates& attention_rates) {
@@ -106,7 +107,9 @@ class Bench {
     memory_.push_back(device_.allocate(std::max<std::uint64_t>(count * size_bytes(dtype), 1), "measuring"));
     const std::span<std::byte> bytes = memory_.back().bytes();
     Random random(memory_.size());
-    const auto next = [&] { return static_cast<float>(static_cast<double>(random.next() >> 40U) / (1 << 24) - 0.5) / 8; };
+    const auto next = [&] {
+      return static_cast<float>(static_cast<double>(random.next() >> 40U) / (1 << 24) - 0.5) / 8;
+    };
     if (dtype == DType::kF32) {
       for (std::uint64_t idx = 0; idx < count; ++idx) reinterpret_cast<float*>(bytes.data())[idx] = next();
     } else {

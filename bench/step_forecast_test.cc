@@ -84,18 +84,17 @@ class StepForecastTest : public testing::Test {
   // A byte takes a second, and so does an element of the optimizer.
   static LaneBytes forecast(const Architecture& arch, const Schedule& schedule) {
     Machine machine{.name = "a byte a second"};
-    machine.device = {.kind = Processor::kCpu,
-                      .flops_per_s = {1, 1},
-                      .attention_flops_per_s = {1, 1},
-                      .memory_bytes_per_s = 1};
+    machine.device = {
+        .kind = Processor::kCpu, .flops_per_s = {1, 1}, .attention_flops_per_s = {1, 1}, .memory_bytes_per_s = 1};
     machine.host = {.num_cores = 1, .optimizer_bytes_per_s = kOptimizerBytesPerElement};
     machine.links = {1, 1};
-    machine.drives = {{.name = "a drive", .size_bytes = kTiB, .read_bytes_per_s = 1, .write_bytes_per_s = 1,
+    machine.drives = {{.name = "a drive",
+                       .size_bytes = kTiB,
+                       .read_bytes_per_s = 1,
+                       .write_bytes_per_s = 1,
                        .endurance_bytes = std::nullopt}};
-    const StepShape shape{.dtype = schedule.dtype,
-                          .batch_tokens = kTokens,
-                          .sequence_len = kTokens,
-                          .num_micro_batches = kMicroBatches};
+    const StepShape shape{
+        .dtype = schedule.dtype, .batch_tokens = kTokens, .sequence_len = kTokens, .num_micro_batches = kMicroBatches};
     return StepSimulator(arch, machine, shape, kChunkBytes).run(schedule).load.busy_s;
   }
 };
@@ -114,15 +113,17 @@ std::vector<Way> ways() {
       {"host, wave 1, places for most", {.wave = 1, .weight_places = 6}, kOnHost},
       {"drives", {.wave = 5, .boundaries = Home::kHost}, kOnDrives},
       {"drives, boundaries too", {.wave = 3, .boundaries = Home::kNvme, .boundary_places = 3}, kOnDrives},
-      {"mixed", {.wave = 2, .group = 2, .weight_places = 5, .gradient_places = 3}, {Home::kHost, Home::kNvme, Home::kDevice}},
+      {"mixed",
+       {.wave = 2, .group = 2, .weight_places = 5, .gradient_places = 3},
+       {Home::kHost, Home::kNvme, Home::kDevice}},
   };
 }
 
 TEST_F(StepForecastTest, LanesMoveWhatTheForecastSays) {
   for (const bool tied : {false, true}) {
-    nlohmann::json config{{"model_type", "llama"},   {"hidden_size", 256},           {"intermediate_size", 680},
-                          {"num_hidden_layers", 5},  {"num_attention_heads", 4},     {"num_key_value_heads", 2},
-                          {"vocab_size", 2000},      {"tie_word_embeddings", tied}, {"max_position_embeddings", 512}};
+    nlohmann::json config{{"model_type", "llama"},  {"hidden_size", 256},          {"intermediate_size", 680},
+                          {"num_hidden_layers", 5}, {"num_attention_heads", 4},    {"num_key_value_heads", 2},
+                          {"vocab_size", 2000},     {"tie_word_embeddings", tied}, {"max_position_embeddings", 512}};
     const ScratchDirectory folder;
     make_random_model(folder.path(), config, {});
     const OpenedModel opened(folder.path());

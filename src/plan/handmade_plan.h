@@ -15,16 +15,23 @@ namespace sluice {
 
 // Blocks of 256·(256 + 2·128) + 256·256 + 3·256·680 matrix elements, one range of the vocabulary.
 inline Architecture small_arch(std::int64_t num_layers) {
-  const nlohmann::json config{{"model_type", "llama"},          {"hidden_size", 256},           {"intermediate_size", 680},
-                              {"num_hidden_layers", num_layers}, {"num_attention_heads", 4},     {"num_key_value_heads", 2},
-                              {"vocab_size", 5000},              {"tie_word_embeddings", false}, {"max_position_embeddings", 2048}};
+  const nlohmann::json config{{"model_type", "llama"},
+                              {"hidden_size", 256},
+                              {"intermediate_size", 680},
+                              {"num_hidden_layers", num_layers},
+                              {"num_attention_heads", 4},
+                              {"num_key_value_heads", 2},
+                              {"vocab_size", 5000},
+                              {"tie_word_embeddings", false},
+                              {"max_position_embeddings", 2048}};
   return describe_model(ConfigReader("handmade", config)).arch;
 }
 
 inline constexpr double kFree = 1e18;
 
 inline Machine free_machine() {
-  Machine machine{.name = "a machine"};
+  Machine machine;
+  machine.name = "a machine";
   machine.device = {.kind = Processor::kGpu,
                     .name = "a device",
                     .size_bytes = kTiB,
@@ -33,7 +40,10 @@ inline Machine free_machine() {
                     .memory_bytes_per_s = kFree};
   machine.host = {.size_bytes = kTiB, .num_cores = 4, .optimizer_bytes_per_s = kFree};
   machine.links = {.to_device_bytes_per_s = kFree, .from_device_bytes_per_s = kFree};
-  machine.drives = {{.name = "a drive", .size_bytes = kTiB, .read_bytes_per_s = kFree, .write_bytes_per_s = kFree,
+  machine.drives = {{.name = "a drive",
+                     .size_bytes = kTiB,
+                     .read_bytes_per_s = kFree,
+                     .write_bytes_per_s = kFree,
                      .endurance_bytes = std::nullopt}};
   return machine;
 }

@@ -43,8 +43,8 @@ Machine::Rates require_rates(const ConfigReader& device, const std::string& key)
 }
 
 Machine::Device read_device(const ConfigReader& reader) {
-  refuse_unknown_keys(
-      reader, {"kind", "name", "size_bytes", "flops_per_s", "attention_flops_per_s", "memory_bytes_per_s"});
+  refuse_unknown_keys(reader,
+                      {"kind", "name", "size_bytes", "flops_per_s", "attention_flops_per_s", "memory_bytes_per_s"});
   Machine::Device device;
   const std::string kind = reader.require_text("kind");
   if (kind != name(Processor::kGpu) && kind != name(Processor::kCpu)) reader.fail("kind", "\"gpu\" or \"cpu\"");

@@ -46,11 +46,11 @@ class WeightFlow {
   const Schedule& schedule_;
   const std::vector<SliceSizes>& sizes_;
   std::vector<Place> places_;
-  std::vector<Place> small_;             // one a slice; used for small slices alone
-  std::vector<std::size_t> where_;       // of each large slice: its place
+  std::vector<Place> small_;        // one a slice; used for small slices alone
+  std::vector<std::size_t> where_;  // of each large slice: its place
   std::vector<std::size_t> order_;
   std::vector<std::vector<std::size_t>> uses_;
-  std::vector<std::size_t> next_uses_;   // an index of uses_, for each slice
+  std::vector<std::size_t> next_uses_;  // an index of uses_, for each slice
   std::vector<TaskId> ready_;
   std::size_t cursor_ = 0;
   std::size_t ahead_ = 0;  // everything before it in the order is there or on its way

@@ -11,9 +11,7 @@ namespace {
 
 std::uint64_t beyond(std::uint64_t bytes, std::uint64_t budget) { return bytes > budget ? bytes - budget : 0; }
 
-bool uses_drives(const Schedule& schedule) {
-  return any_on_drives(schedule) || schedule.boundaries == Home::kNvme;
-}
+bool uses_drives(const Schedule& schedule) { return any_on_drives(schedule) || schedule.boundaries == Home::kNvme; }
 
 StepMemory memory_of(const PlacementRequest& request, Placed& placed) {
   placed.buffers = request.buffers;
@@ -86,8 +84,8 @@ std::size_t least_gradient_places(const Architecture& arch, const Schedule& sche
 }
 
 Placed place(const PlacementRequest& request, Schedule schedule, Residence residence) {
-  const Home gradients = residence == Residence::kDevice || residence == Residence::kGradientsDevice ? Home::kDevice
-                                                                                                     : Home::kHost;
+  const Home gradients =
+      residence == Residence::kDevice || residence == Residence::kGradientsDevice ? Home::kDevice : Home::kHost;
   const Home rest = residence == Residence::kDevice ? Home::kDevice : Home::kHost;
   schedule.homes.assign(num_slices(*request.arch), {.weights = rest, .optimizer = rest, .gradients = gradients});
   Placed placed{.schedule = std::move(schedule)};
@@ -115,9 +113,8 @@ Placed place(const PlacementRequest& request, Schedule schedule, Residence resid
 std::size_t spare_weight_places(const PlacementRequest& request, const Placed& placed) {
   const std::uint64_t one = weight_place_bytes(*request.arch, placed.schedule).large;
   if (one == 0) return 0;
-  const auto num_large = static_cast<std::size_t>(
-      std::count_if(request.sizes->begin(), request.sizes->end(),
-                    [](const SliceSizes& sizes) { return !sizes.has_small_weights; }));
+  const auto num_large = static_cast<std::size_t>(std::count_if(
+      request.sizes->begin(), request.sizes->end(), [](const SliceSizes& sizes) { return !sizes.has_small_weights; }));
   const std::size_t room = beyond(request.budgets.device, placed.memory.device.total()) / one;
   return std::min(room, num_large - std::min(num_large, placed.schedule.weight_places));
 }

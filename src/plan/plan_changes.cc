@@ -52,11 +52,8 @@ class Changes {
     smaller_batches();
     const Machine& machine = request_.machine;
     const bool shared = machine.device.kind == Processor::kCpu;
-    const auto left = [&](std::uint64_t all, std::uint64_t other) {
-      return shared ? all - std::min(all, other) : all;
-    };
-    more_memory("gpu_memory", &TierBudgets::device,
-                left(machine.device.size_bytes, request_.budgets.host));
+    const auto left = [&](std::uint64_t all, std::uint64_t other) { return shared ? all - std::min(all, other) : all; };
+    more_memory("gpu_memory", &TierBudgets::device, left(machine.device.size_bytes, request_.budgets.host));
     more_memory("host_memory", &TierBudgets::host, left(machine.host.size_bytes, request_.budgets.device));
     drives();
     std::stable_sort(attempts_.begin(), attempts_.end(),
@@ -110,8 +107,7 @@ class Changes {
     const auto steps = nearest(now_bytes / step, div_ceil(most_bytes, step), works);
     if (!steps) return;
     changed.budgets.*tier = std::min(*steps * step, most_bytes);
-    add(key,
-        fmt::format("{} {} instead of {}", key, format_bytes(changed.budgets.*tier), format_bytes(now_bytes)),
+    add(key, fmt::format("{} {} instead of {}", key, format_bytes(changed.budgets.*tier), format_bytes(now_bytes)),
         changed, distance(static_cast<double>(now_bytes), static_cast<double>(changed.budgets.*tier)));
   }
 
@@ -140,7 +136,8 @@ class Changes {
     add("cache",
         now_bytes == 0 ? fmt::format("a cache directory with {} free", space)
                        : fmt::format("{} of the drives instead of {}", space, format_bytes(now_bytes)),
-        changed, now_bytes == 0 ? 1 : distance(static_cast<double>(now_bytes), static_cast<double>(changed.budgets.drives)));
+        changed,
+        now_bytes == 0 ? 1 : distance(static_cast<double>(now_bytes), static_cast<double>(changed.budgets.drives)));
   }
 
   void add(const char* key, std::string text, PlanRequest changed, double how_far) {

@@ -22,8 +22,12 @@ Home home_of(const ConfigReader& reader, const std::string& key) {
 }
 
 Json to_json(const TierBytes& bytes, std::uint64_t budget) {
-  return {{"weights", bytes.weights},         {"gradients", bytes.gradients}, {"optimizer", bytes.optimizer},
-          {"activations", bytes.activations}, {"buffers", bytes.buffers},     {"total", bytes.total()},
+  return {{"weights", bytes.weights},
+          {"gradients", bytes.gradients},
+          {"optimizer", bytes.optimizer},
+          {"activations", bytes.activations},
+          {"buffers", bytes.buffers},
+          {"total", bytes.total()},
           {"budget", budget}};
 }
 
@@ -99,7 +103,8 @@ Schedule schedule_from_json(const nlohmann::json& json, const Architecture& arch
   const ConfigReader reader(where, json);
   Schedule schedule;
   const std::string dtype = reader.require_text("dtype");
-  if (dtype != dtype_name(DType::kBF16) && dtype != dtype_name(DType::kF32)) reader.fail("dtype", "\"bf16\" or \"f32\"");
+  if (dtype != dtype_name(DType::kBF16) && dtype != dtype_name(DType::kF32))
+    reader.fail("dtype", "\"bf16\" or \"f32\"");
   schedule.dtype = dtype == dtype_name(DType::kBF16) ? DType::kBF16 : DType::kF32;
   schedule.wave = reader.require_int("wave", 1, kMostPlaces);
   schedule.group = reader.require_int("group", 1, arch.num_layers());

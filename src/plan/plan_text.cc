@@ -126,7 +126,8 @@ class PlanText {
       return tier.budget == 0 ? 0 : static_cast<double>(tier.bytes.total()) / static_cast<double>(tier.budget);
     };
     const std::size_t bar_width = width - 8;  // blanks and "100 %"
-    row("", [&](const Tier& tier) { return fmt::format("{} {:>3.0f} %", bar(share(tier), bar_width), share(tier) * 100); });
+    row("",
+        [&](const Tier& tier) { return fmt::format("{} {:>3.0f} %", bar(share(tier), bar_width), share(tier) * 100); });
     text_ += '\n';
   }
 
@@ -150,9 +151,8 @@ class PlanText {
                      count_of(static_cast<std::size_t>(schedule.group), "block"),
                      schedule.wave >= accumulation
                          ? std::string(", the whole step in one wave")
-                         : fmt::format(", {} waves a step",
-                                       div_ceil(static_cast<std::uint64_t>(accumulation),
-                                                static_cast<std::uint64_t>(schedule.wave)))));
+                         : fmt::format(", {} waves a step", div_ceil(static_cast<std::uint64_t>(accumulation),
+                                                                     static_cast<std::uint64_t>(schedule.wave)))));
     const auto places = [&](bool away, std::size_t count) {
       return away ? fmt::format("; {} on the device", count_of(count, "place")) : std::string();
     };
@@ -160,8 +160,8 @@ class PlanText {
       return std::any_of(schedule.homes.begin(), schedule.homes.end(),
                          [&](const auto& one) { return one.*part != Home::kDevice; });
     };
-    line("  weights", where(schedule.homes, &SliceHomes::weights) +
-                          places(any_away(&SliceHomes::weights), schedule.weight_places));
+    line("  weights",
+         where(schedule.homes, &SliceHomes::weights) + places(any_away(&SliceHomes::weights), schedule.weight_places));
     line("  gradients", where(schedule.homes, &SliceHomes::gradients) +
                             places(any_away(&SliceHomes::gradients), schedule.gradient_places));
     line("  optimizer", where(schedule.homes, &SliceHomes::optimizer));

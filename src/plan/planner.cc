@@ -87,13 +87,14 @@ std::optional<Plan> find_plan(const PlanRequest& request) {
   }
   if (simulated.empty()) return std::nullopt;
   // As fast as the fastest, then the drives are spared, then memory.
-  const auto [best, forecast] = *std::min_element(simulated.begin(), simulated.end(), [&](const auto& a, const auto& b) {
-    const auto rank = [&](const auto& one) {
-      return std::tuple(one.second.step_s > fastest_s * (1 + kSameTime), one.second.load.drive_written_bytes,
-                        one.first->memory_bytes(), one.second.step_s);
-    };
-    return rank(a) < rank(b);
-  });
+  const auto [best, forecast] =
+      *std::min_element(simulated.begin(), simulated.end(), [&](const auto& a, const auto& b) {
+        const auto rank = [&](const auto& one) {
+          return std::tuple(one.second.step_s > fastest_s * (1 + kSameTime), one.second.load.drive_written_bytes,
+                            one.first->memory_bytes(), one.second.step_s);
+        };
+        return rank(a) < rank(b);
+      });
   CHECK(step_memory(request.arch, best->placed.schedule, best->placed.buffers) == best->placed.memory,
         "the search counts as the trainer allocates");
   return Plan{.request = request,
@@ -110,9 +111,9 @@ Plan make_plan(const PlanRequest& request) {
   const auto tier = [](std::uint64_t needed, const char* what, std::uint64_t there) {
     return fmt::format("{} of {} ({} given)", format_bytes(needed), what, format_bytes(there));
   };
-  std::string message = fmt::format(
-      "no schedule fits: the smallest needs {}, {}", tier(least.device.total(), "device memory", request.budgets.device),
-      tier(least.host.total(), "host memory", request.budgets.host));
+  std::string message = fmt::format("no schedule fits: the smallest needs {}, {}",
+                                    tier(least.device.total(), "device memory", request.budgets.device),
+                                    tier(least.host.total(), "host memory", request.budgets.host));
   if (request.budgets.drives > 0 || least.drives.total() > 0) {
     message += " and " + tier(least.drives.total(), "the drives", request.budgets.drives);
   } else {

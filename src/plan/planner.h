@@ -48,9 +48,7 @@ struct Plan {
 
   double tokens_per_s() const { return static_cast<double>(request.step_tokens()) / forecast.step_s; }
   double run_s() const { return forecast.step_s * static_cast<double>(request.num_steps); }
-  double step_written_bytes(std::size_t drive_idx) const {
-    return forecast.written_bytes(request.machine, drive_idx);
-  }
+  double step_written_bytes(std::size_t drive_idx) const { return forecast.written_bytes(request.machine, drive_idx); }
   double run_written_bytes(std::size_t drive_idx) const {
     return step_written_bytes(drive_idx) * static_cast<double>(request.num_steps);
   }
@@ -60,8 +58,8 @@ struct Plan {
 
 // A change that makes a plan possible; it has been planned.
 struct PlanChange {
-  std::string key;    // "sequence_len", "micro_batch_size", "gpu_memory", "host_memory", "cache"
-  std::string text;   // "sequence_len 2048 instead of 4096"
+  std::string key;   // "sequence_len", "micro_batch_size", "gpu_memory", "host_memory", "cache"
+  std::string text;  // "sequence_len 2048 instead of 4096"
   PlanRequest request;
 };
 

@@ -114,8 +114,8 @@ TEST(Planner, WhereNothingFitsSaysWhatIsMissingAndWhatWouldDo) {
     make_plan(request);
     FAIL() << "there is no such plan";
   } catch (const NoPlanFits& failure) {
-    EXPECT_THAT(failure.what(), AllOf(HasSubstr("device memory (28 MiB given)"), HasSubstr("host memory (24 MiB given)"),
-                                      HasSubstr("no cache directory")));
+    EXPECT_THAT(failure.what(), AllOf(HasSubstr("device memory (28 MiB given)"),
+                                      HasSubstr("host memory (24 MiB given)"), HasSubstr("no cache directory")));
   }
   // One thing is missing: each change mends it.
   request.budgets.host = 512 * kMiB;

@@ -31,9 +31,9 @@ RunFlow::TaskId RunFlow::add(StepQueue queue, Lane lane, double seconds, std::in
 void RunFlow::compute(double seconds) {
   compute_waits_.push_back(issuer_);
   load_.busy_s[static_cast<std::size_t>(Lane::kCompute)] += seconds;
-  computed_ = graph_.add(static_cast<std::size_t>(StepQueue::kCompute),
-                         {.lane = Lane::kCompute, .seconds = seconds, .cores = cores_of(StepQueue::kCompute)},
-                         compute_waits_);
+  computed_ =
+      graph_.add(static_cast<std::size_t>(StepQueue::kCompute),
+                 {.lane = Lane::kCompute, .seconds = seconds, .cores = cores_of(StepQueue::kCompute)}, compute_waits_);
   compute_waits_.clear();
 }
 

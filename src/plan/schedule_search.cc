@@ -107,8 +107,8 @@ class Search {
                       .boundary_places = 1};
     schedule.weight_places = least_weight_places(schedule);
     schedule.gradient_places = least_gradient_places(request_.arch, schedule);
-    for (const Residence residence : {Residence::kDevice, Residence::kGradientsDevice, Residence::kGradientsHost,
-                                      Residence::kOptimizerHost}) {
+    for (const Residence residence :
+         {Residence::kDevice, Residence::kGradientsDevice, Residence::kGradientsHost, Residence::kOptimizerHost}) {
       // Where everything stays on the device, groups make no difference.
       if (residence == Residence::kDevice && group > 1 && !request_.group) continue;
       const Placed least = place(placing_, schedule, residence);
@@ -152,7 +152,8 @@ class Search {
   }
 
   // What each lane must do, over its speed. A pass over the blocks finds no more of them there than there are places.
-  // Only the first wave's forward runs beside the optimizer; everything after it comes after the optimizer's last slice.
+  // Only the first wave's forward runs beside the optimizer; everything after it comes after the optimizer's last
+  // slice.
   void bound(Candidate& candidate) const {
     const Machine& machine = request_.machine;
     const Schedule& schedule = candidate.placed.schedule;
@@ -186,10 +187,9 @@ class Search {
     // One set of cores does both.
     if (machine.device.kind == Processor::kCpu) compute_s += optimizer_s;
     candidate.drive_written_bytes = written;
-    candidate.least_step_s =
-        std::max({compute_s, update_s + after_s, over(to_device, machine.links.to_device_bytes_per_s),
-                  over(from_device, machine.links.from_device_bytes_per_s), over(read, read_rate),
-                  over(written, write_rate)});
+    candidate.least_step_s = std::max(
+        {compute_s, update_s + after_s, over(to_device, machine.links.to_device_bytes_per_s),
+         over(from_device, machine.links.from_device_bytes_per_s), over(read, read_rate), over(written, write_rate)});
   }
 
   const PlanRequest& request_;

@@ -39,8 +39,8 @@ double StepCosts::forward_s() const {
 
 double StepCosts::backward_s() const {
   const auto num_ranges = static_cast<double>(heads.size());
-  double sum = std::accumulate(block_backward.begin(), block_backward.end(),
-                               num_ranges * embed_backward + embed_positions);
+  double sum =
+      std::accumulate(block_backward.begin(), block_backward.end(), num_ranges * embed_backward + embed_positions);
   for (const Head& head : heads) sum += heads.size() == 1 ? head.at_once : head.statistics + head.gradients;
   return heads.size() > 1 ? sum + heads.front().end : sum;
 }

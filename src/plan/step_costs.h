@@ -15,8 +15,8 @@ namespace sluice {
 
 struct StepShape {
   DType dtype = DType::kBF16;
-  std::int64_t batch_tokens = 0;   // of a micro-batch
-  std::int64_t sequence_len = 0;   // of the documents in it: what attention spans
+  std::int64_t batch_tokens = 0;  // of a micro-batch
+  std::int64_t sequence_len = 0;  // of the documents in it: what attention spans
   std::int64_t num_micro_batches = 1;
 };
 

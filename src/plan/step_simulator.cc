@@ -232,7 +232,8 @@ class Walk {
       TaskId input = start;
       if (read_bytes > 0) {
         // A few windows are read ahead.
-        input = flow_.add(StepQueue::kOptimizerRead, Lane::kNvmeToHost, flow_.read_s(read_bytes), {before_last_, start});
+        input =
+            flow_.add(StepQueue::kOptimizerRead, Lane::kNvmeToHost, flow_.read_s(read_bytes), {before_last_, start});
       }
       if (on_gpu && !by_device && homes.gradients == Home::kDevice) {
         input = flow_.add(StepQueue::kOptimizerFromDevice, Lane::kDeviceToHost,

@@ -17,8 +17,8 @@
 namespace sluice {
 
 struct StepForecast {
-  double step_s = 0;     // from a step to the next, once the run is under way
-  LaneLoad load;         // of one step
+  double step_s = 0;  // from a step to the next, once the run is under way
+  LaneLoad load;      // of one step
   // Of step_s, what passed while the step could go on nowhere but in this lane; they add up to it.
   std::array<double, kNumLanes> critical_s{};
   Lane bound = Lane::kCompute;  // the lane that the step waits for longest

@@ -28,10 +28,8 @@ Schedule schedule_of(const SliceHomes& homes) {
 
 StepForecast simulate(const Machine& machine, const Schedule& schedule, std::int64_t num_micro_batches = 1) {
   const Architecture arch = small_arch(kLayers);
-  const StepShape shape{.dtype = DType::kBF16,
-                        .batch_tokens = kTokens,
-                        .sequence_len = kTokens,
-                        .num_micro_batches = num_micro_batches};
+  const StepShape shape{
+      .dtype = DType::kBF16, .batch_tokens = kTokens, .sequence_len = kTokens, .num_micro_batches = num_micro_batches};
   return StepSimulator(arch, machine, shape, kMiB).run(schedule);
 }
 
@@ -111,8 +109,7 @@ TEST(StepSimulator, AWaveBringsWeightsOnceForAllItsMicroBatches) {
 TEST(StepSimulator, GradientsLeaveEveryWaveAndComeBackForTheNext) {
   Machine machine = free_machine();
   machine.links.from_device_bytes_per_s = 1e9;
-  Schedule schedule =
-      schedule_of({.weights = Home::kDevice, .optimizer = Home::kDevice, .gradients = Home::kHost});
+  Schedule schedule = schedule_of({.weights = Home::kDevice, .optimizer = Home::kDevice, .gradients = Home::kHost});
   const double bytes = 4 * kAllElements;
   const StepForecast forecast = simulate(machine, schedule, 3);
   expect_close(forecast.load.of(Lane::kDeviceToHost), 3 * bytes / 1e9);
