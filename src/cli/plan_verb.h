@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// `sluice plan`: whether a training run fits, where every byte goes and how long it takes.
 #pragma once
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): not ours to name
 class App;
 }
 

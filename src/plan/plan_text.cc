@@ -133,13 +133,15 @@ class PlanText {
 
   static std::string where(const std::vector<SliceHomes>& homes, Home SliceHomes::*part) {
     std::string text;
-    for (const auto& [home, word] :
-         {std::pair(Home::kDevice, "on the device"), {Home::kHost, "in host memory"}, {Home::kNvme, "on the drives"}}) {
+    const auto tell = [&](Home home, std::string_view word) {
       const auto count = std::count_if(homes.begin(), homes.end(), [&](const auto& one) { return one.*part == home; });
-      if (count == 0) continue;
+      if (count == 0) return;
       const bool all = static_cast<std::size_t>(count) == homes.size();
       text += fmt::format("{}{}{}", text.empty() ? "" : ", ", all ? "" : fmt::format("{} ", count), word);
-    }
+    };
+    tell(Home::kDevice, "on the device");
+    tell(Home::kHost, "in host memory");
+    tell(Home::kNvme, "on the drives");
     return text;
   }
 
