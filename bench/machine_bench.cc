@@ -294,7 +294,7 @@ Machine this_machine(const MachineBenchOptions& options, const std::string& cach
       return *known;
     }
   }
-  const Machine machine = measure_machine(options);
+  Machine machine = measure_machine(options);
   PosixFileSystem files;
   ThreadsEngine engine(1);
   std::filesystem::create_directories(std::filesystem::absolute(cache_path).parent_path());

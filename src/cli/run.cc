@@ -13,6 +13,7 @@
 #include "cli/env_verb.h"
 #include "cli/generate_verb.h"
 #include "cli/model_verb.h"
+#include "cli/plan_verb.h"
 #include "cli/store_verb.h"
 #include "cli/template_verb.h"
 #include "cli/tokenize_verb.h"
@@ -30,6 +31,7 @@ int run_command_line(int argc, char** argv) {
   add_data_verb(app);
   add_generate_verb(app);
   add_model_verb(app);
+  add_plan_verb(app);
   add_bench_verb(app);
   add_store_verb(app);
   add_tokenize_verb(app);

@@ -45,7 +45,9 @@ class OptimizerLayout {
                         {static_cast<std::int64_t>(count)});
     };
     const std::uint64_t trailing = trailing_bytes(window_elements_);
-    Views views{.m = cut(trailing, DType::kF32), .v = cut(trailing + window_elements_ * sizeof(float), DType::kF32)};
+    Views views;
+    views.m = cut(trailing, DType::kF32);
+    views.v = cut(trailing + window_elements_ * sizeof(float), DType::kF32);
     if (trailing > 0) views.trailing = cut(0, DType::kBF16);
     return views;
   }

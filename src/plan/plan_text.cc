@@ -21,10 +21,11 @@ constexpr std::size_t kMostBarColumns = 40;
 
 std::string as_bytes(double bytes) { return format_bytes(static_cast<std::uint64_t>(std::llround(bytes))); }
 
-// "740 ms", "11.7 s", "2 h 53 min", "12 d 4 h"
+// "740 ms", "11.7 s", "148 s", "2 h 53 min", "12 d 4 h"
 std::string as_time(double seconds) {
   if (seconds < 1) return fmt::format("{:.0f} ms", seconds * 1e3);
   if (seconds < 100) return fmt::format("{:.1f} s", seconds);
+  if (seconds < 1000) return fmt::format("{:.0f} s", seconds);
   const auto minutes = static_cast<std::int64_t>(std::llround(seconds / 60));
   if (minutes < 60) return fmt::format("{} min", minutes);
   if (minutes < 48 * 60) return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
@@ -63,7 +64,7 @@ std::string paragraph(std::string_view label, std::string_view text, std::size_t
 }
 
 std::string count_of(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : what.ends_with("ch") ? "es" : "s");
 }
 
 class PlanText {
@@ -124,7 +125,7 @@ class PlanText {
     const auto share = [](const Tier& tier) {
       return tier.budget == 0 ? 0 : static_cast<double>(tier.bytes.total()) / static_cast<double>(tier.budget);
     };
-    const std::size_t bar_width = width - 7;  // a blank and "100 %"
+    const std::size_t bar_width = width - 8;  // blanks and "100 %"
     row("",
         [&](const Tier& tier) { return fmt::format("{} {:>3.0f} %", bar(share(tier), bar_width), share(tier) * 100); });
     text_ += '\n';
@@ -132,13 +133,15 @@ class PlanText {
 
   static std::string where(const std::vector<SliceHomes>& homes, Home SliceHomes::*part) {
     std::string text;
-    for (const auto& [home, word] :
-         {std::pair(Home::kDevice, "on the device"), {Home::kHost, "in host memory"}, {Home::kNvme, "on the drives"}}) {
+    const auto tell = [&](Home home, std::string_view word) {
       const auto count = std::count_if(homes.begin(), homes.end(), [&](const auto& one) { return one.*part == home; });
-      if (count == 0) continue;
+      if (count == 0) return;
       const bool all = static_cast<std::size_t>(count) == homes.size();
       text += fmt::format("{}{}{}", text.empty() ? "" : ", ", all ? "" : fmt::format("{} ", count), word);
-    }
+    };
+    tell(Home::kDevice, "on the device");
+    tell(Home::kHost, "in host memory");
+    tell(Home::kNvme, "on the drives");
     return text;
   }
 

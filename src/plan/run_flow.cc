@@ -13,22 +13,13 @@ constexpr std::size_t kRingParts = 4;
 
 RunFlow::RunFlow(const Machine& machine) : machine_(machine), graph_(static_cast<std::size_t>(StepQueue::kCount)) {}
 
-// On a CPU that plays the device, kernels and the optimizer use every core and a copy uses one. Beside a GPU nothing
-// else needs the cores.
+// On a CPU that plays the device, kernels and the optimizer use every core. A copy uses one, and so does what moves to
+// or from the drives: its lane checks or makes checksums while the kernel moves the pages. Beside a GPU there are cores
+// enough.
 double RunFlow::cores_of(StepQueue queue) const {
   if (machine_.device.kind == Processor::kGpu) return 0;
-  switch (queue) {
-    case StepQueue::kCompute:
-    case StepQueue::kOptimizer:
-      return static_cast<double>(machine_.host.num_cores);
-    case StepQueue::kToDevice:
-    case StepQueue::kLoadCopy:
-    case StepQueue::kFromDevice:
-    case StepQueue::kSaveCopy:
-      return 1;
-    default:
-      return 0;
-  }
+  const bool uses_all = queue == StepQueue::kCompute || queue == StepQueue::kOptimizer;
+  return uses_all ? static_cast<double>(machine_.host.num_cores) : 1;
 }
 
 RunFlow::TaskId RunFlow::add(StepQueue queue, Lane lane, double seconds, std::initializer_list<TaskId> after) {

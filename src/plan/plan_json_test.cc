@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan_json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plan/handmade_plan.h"
+#include "plan/plan_text.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+Plan small_plan() {
+  PlanRequest request{.model = "handmade", .arch = small_arch(8), .machine = slow_machine()};
+  request.sequence_len = 512;
+  request.accumulation = 4;
+  request.budgets = {32 * kMiB, 96 * kMiB, kGiB};
+  request.buffers = {.chunk_bytes = 64 * kKiB, .staging_bytes = kMiB, .optimizer_windows = 2};
+  return make_plan(request);
+}
+
+std::string failure_of(const nlohmann::json& json, const Architecture& arch) {
+  try {
+    schedule_from_json(json, arch, "plan.json");
+  } catch (const FormatError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(PlanJson, ItsScheduleReadsBackAsItWas) {
+  const Plan plan = small_plan();
+  const nlohmann::json json = nlohmann::json::parse(to_json(plan).dump());
+  const Schedule read = schedule_from_json(json.at("schedule"), plan.request.arch, "plan.json");
+  EXPECT_EQ(to_json(plan.request.arch, read), to_json(plan.request.arch, plan.schedule));
+  EXPECT_EQ(step_memory(plan.request.arch, read, plan.buffers), plan.memory);
+}
+
+TEST(PlanJson, RefusesASchedulesOfAnotherModelAndWhatTheTrainerCannotRun) {
+  const Plan plan = small_plan();
+  const nlohmann::json whole(to_json(plan.request.arch, plan.schedule));
+  EXPECT_THAT(failure_of(whole, small_arch(7)), HasSubstr("slices"));
+  nlohmann::json json = whole;
+  json["slices"][3]["weights"] = "tape";
+  EXPECT_THAT(failure_of(json, plan.request.arch), HasSubstr("slices[3].weights"));
+  json = whole;
+  json["weight_places"] = 0;
+  EXPECT_THAT(failure_of(json, plan.request.arch), HasSubstr("weight_places"));
+  json = whole;
+  json["dtype"] = "f16";
+  EXPECT_THAT(failure_of(json, plan.request.arch), HasSubstr("dtype"));
+}
+
+TEST(PlanText, KeepsToTheWidthOfTheTerminal) {
+  const Plan plan = small_plan();
+  for (const std::size_t columns : {60, 80, 120}) {
+    const std::string text = render_plan(plan, columns);
+    std::size_t width = 0;
+    for (const char byte : text) {
+      if (byte == '\n') {
+        EXPECT_LE(width, columns);
+        width = 0;
+      } else if ((static_cast<unsigned char>(byte) & 0xC0U) != 0x80U) {
+        ++width;
+      }
+    }
+  }
+}
+
+TEST(PlanText, NamesWhatBoundsTheStepAndWhatTheDrivesTake) {
+  const Plan plan = small_plan();
+  const std::string text = render_plan(plan, 100);
+  EXPECT_THAT(text, HasSubstr(std::string(name(plan.forecast.bound)) + " bounds it"));
+  EXPECT_THAT(text, HasSubstr("of its life"));
+  EXPECT_THAT(text, HasSubstr(format_bytes(plan.memory.host.total())));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`sluice plan` as a user meets it. Usage: plan_test.py SLUICE MACHINES"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SLUICE = sys.argv.pop(1)
+MACHINES = sys.argv.pop(1)
+ADA = os.path.join(MACHINES, "one-ada.json")
+
+
+def plan(*words, cache="/nonexistent"):
+    return subprocess.run(
+        [SLUICE, "plan", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "XDG_CACHE_HOME": cache},
+    )
+
+
+class Described(unittest.TestCase):
+    def test_every_byte_is_within_its_budget(self):
+        done = plan("--model", "llama-3.1-8b", "--machine", ADA, "--gpu-memory", "12GiB", "--accumulation", 4, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertTrue(found["fits"])
+        self.assertEqual(found["memory"]["device"]["budget"], 12 << 30)
+        for tier in found["memory"].values():
+            parts = [tier[key] for key in ("weights", "gradients", "optimizer", "activations", "buffers")]
+            self.assertEqual(sum(parts), tier["total"])
+            self.assertLessEqual(tier["total"], tier["budget"])
+        self.assertAlmostEqual(sum(found["critical_s"].values()), found["step_s"], places=6)
+        self.assertAlmostEqual(found["tokens_per_s"], 4 * 2048 / found["step_s"], places=3)
+
+    def test_the_screen_fits_eighty_columns(self):
+        done = plan("--model", "llama-3.1-70b", "--machine", ADA, "--accumulation", 2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 80)
+        self.assertIn("bounds it", done.stdout)
+
+    def test_what_does_not_fit_comes_with_changes_that_do(self):
+        words = ["--model", "llama-3.1-8b", "--machine", ADA, "--host-memory", "8GiB"]
+        done = plan(*words, "--gpu-memory", "1GiB", "--json")
+        self.assertEqual(done.returncode, 1)
+        found = json.loads(done.stdout)
+        self.assertFalse(found["fits"])
+        change = next(change for change in found["changes"] if change["key"] == "gpu_memory")
+        self.assertEqual(plan(*words, "--gpu-memory", change["request"]["gpu_memory"]).returncode, 0)
+
+    def test_mistakes_are_one_sentence(self):
+        for words, part in [
+            (["--model", "llama-9", "--machine", ADA], "llama-9"),
+            (["--model", "llama-3.1-8b", "--machine", "/nonexistent.json"], "/nonexistent.json"),
+            (["--model", "llama-3.1-8b", "--machine", os.path.join(MACHINES, "four-ada.json")], "ranks"),
+            (["--model", "llama-3.1-8b", "--machine", ADA, "--gpu-memory", "96GiB"], "gpu_memory"),
+            (["--model", "llama-3.1-8b", "--machine", ADA, "--boundaries", "tape"], "tape"),
+            (["--model", "llama-3.1-8b", "--machine", ADA, "--wave", "2"], "wave_size"),
+            (["--model", "llama-3.1-8b", "--machine", ADA, "--cache", "/tmp"], "--cache"),
+        ]:
+            done = plan(*words)
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+            self.assertIn(part, done.stderr)
+
+
+class ThisMachine(unittest.TestCase):
+    def test_is_measured_once(self):
+        with tempfile.TemporaryDirectory() as cache:
+            words = ["--model", "llama-3.2-1b", "--layers", 1, "--sequence-len", 64, "--gpu-memory", "2GiB"]
+            words += ["--host-memory", "8GiB", "--json"]
+            path = os.path.join(cache, "sluice", "machine.json")
+            first = plan(*words, cache=cache)
+            self.assertEqual(first.returncode, 0, first.stderr)
+            stamp = os.stat(path).st_mtime_ns
+            self.assertEqual(plan(*words, cache=cache).stdout, first.stdout)
+            self.assertEqual(os.stat(path).st_mtime_ns, stamp)
+            with open(path, "w") as file:
+                file.write("{")
+            self.assertEqual(plan(*words, cache=cache).returncode, 0)
+            self.assertNotEqual(os.stat(path).st_size, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
