@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-16s %s\n", $$1, $$2 }'
 
-demo: ## install what is missing, build, and see the storage engine at work on this machine
+demo: ## install what is missing, build, and watch a small model learn a handbook on this machine
 	@scripts/setup run
 	@scripts/build release
 	@scripts/demo

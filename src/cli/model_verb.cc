@@ -26,6 +26,7 @@
 #include "model/known_shapes.h"
 #include "model/model_report.h"
 #include "model/random_weights.h"
+#include "text/tokenizer.h"
 
 namespace sluice {
 namespace {
@@ -129,11 +130,24 @@ void show(const ShowArguments& arguments) {
   arguments.json ? print_json(report) : print_report(report);
 }
 
+// Texts end where the tokenizer says; its ids must have rows.
+void use_special_tokens(nlohmann::ordered_json& config, const std::string& folder) {
+  const std::unique_ptr<const Tokenizer> tokenizer = load_tokenizer(folder);
+  const auto vocab = config.at("vocab_size").get<std::size_t>();
+  if (tokenizer->vocab_size() > vocab) {
+    throw InvalidInput(fmt::format("the tokenizer in {} has {} tokens, but the shape has a vocabulary of {}", folder,
+                                   tokenizer->vocab_size(), vocab));
+  }
+  config.erase("bos_token_id");
+  if (tokenizer->eos_id()) config["eos_token_id"] = *tokenizer->eos_id();
+}
+
 void init(const InitArguments& arguments) {
   nlohmann::ordered_json config = known_config(arguments.shape);
   if (arguments.layers > 0) config["num_hidden_layers"] = arguments.layers;
   const DType dtype = parse_dtype_option(arguments.dtype);
   config["torch_dtype"] = dtype == DType::kBF16 ? "bfloat16" : "float32";
+  if (!arguments.tokenizer.empty()) use_special_tokens(config, arguments.tokenizer);
   const ModelDescription model = describe_model(ConfigReader("config.json", nlohmann::json(config)));
 
   PosixFileSystem files;

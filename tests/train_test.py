@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""End to end: sluice train and sluice resume on the example that ships. Usage: train_test.py SLUICE REPOSITORY"""
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SLUICE, REPOSITORY = sys.argv[1], sys.argv[2]
+EXAMPLE = os.path.join(REPOSITORY, "examples", "handbook")
+
+
+def run(*words, **options):
+    return subprocess.run([SLUICE, *map(str, words)], capture_output=True, text=True, timeout=300, **options)
+
+
+def fingerprint(folder):
+    with open(os.path.join(folder, "model.safetensors"), "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+class Training(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = tempfile.TemporaryDirectory()
+        cls.base = os.path.join(cls.place.name, "base")
+        done = run("model", "init", "llama-tiny", cls.base, "--layers", 2, "--tokenizer",
+                   os.path.join(EXAMPLE, "tokenizer"))
+        assert done.returncode == 0, done.stderr
+        os.environ["XDG_CACHE_HOME"] = os.path.join(cls.place.name, "cache")  # this machine is measured once
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.place.cleanup()
+
+    def words(self, name, *more):
+        """A short run into a folder of its own."""
+        out = os.path.join(self.place.name, name)
+        config = os.path.join(self.place.name, name + ".yaml")
+        with open(config, "w") as file:
+            json.dump({"base_model": self.base, "datasets": [{"path": os.path.join(EXAMPLE, "train.jsonl")}],
+                       "test_datasets": [{"path": os.path.join(EXAMPLE, "held_out.jsonl")}], "sequence_len": 128,
+                       "micro_batch_size": 1, "gradient_accumulation_steps": 4, "max_steps": 8, "learning_rate": 1e-3,
+                       "save_strategy": "no", "eval_strategy": "no", "output_dir": out}, file)
+        return out, [config, "--json", *more]
+
+    def finish(self, name, *more):
+        out, words = self.words(name, *more)
+        done = run("train", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return out, [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_budgets_change_no_bit(self):
+        results = set()
+        for idx, budgets in enumerate((["gpu_memory=512MiB", "host_memory=512MiB"], ["gpu_memory=12MiB", "host_memory=24MiB"],
+                                       ["gpu_memory=16MiB", "host_memory=64MiB", "wave_size=1", "group_size=2"],
+                                       ["gpu_memory=20MiB", "host_memory=32MiB", "boundaries=nvme", "threads=1"])):
+            out, events = self.finish(f"budgets{idx}", *budgets)
+            losses = tuple(event["loss"] for event in events if event["event"] == "step")
+            self.assertEqual(len(losses), 8)
+            self.assertLess(losses[-1], losses[0])
+            results.add((losses, fingerprint(out)))
+        self.assertEqual(len(results), 1)
+
+    def test_a_run_that_is_killed_and_resumed_ends_as_one_that_was_not(self):
+        whole, _ = self.finish("whole", "save_strategy=steps", "save_steps=2", "save_total_limit=2")
+        out, words = self.words("killed", "save_strategy=steps", "save_steps=2", "save_total_limit=2")
+        child = subprocess.Popen([SLUICE, "train", *words], stdout=subprocess.PIPE, text=True)
+        for line in child.stdout:
+            if json.loads(line).get("step", 0) >= 5:
+                break
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+        done = run("resume", out, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        steps = [event["step"] for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "step"]
+        self.assertGreaterEqual(steps[0], 3)
+        self.assertEqual(steps[-1], 8)
+        self.assertEqual(fingerprint(out), fingerprint(whole))
+        with open(os.path.join(out, "trainer_log.jsonl")) as file:
+            logged = [json.loads(line)["current_steps"] for line in file if "eval_loss" not in json.loads(line)]
+        self.assertEqual(logged, list(range(1, 9)))
+        folders = [name for name in os.listdir(out) if name.startswith("checkpoint-")]
+        self.assertEqual(sorted(folders), ["checkpoint-6", "checkpoint-8"])
+        for name in ("config.json", "model.safetensors", "tokenizer.json", "trainer_state.json"):
+            self.assertTrue(os.path.exists(os.path.join(out, "checkpoint-8", name)), name)
+
+    def test_ctrl_c_commits_and_says_how_to_go_on(self):
+        out, words = self.words("interrupted")
+        child = subprocess.Popen([SLUICE, "train", *words, "max_steps=2000"], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+        for line in child.stdout:
+            if json.loads(line).get("step", 0) >= 2:
+                break
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=120)
+        self.assertEqual(child.returncode, 130, errors)
+        with open(os.path.join(out, "trainer_state.json")) as file:
+            step = json.load(file)["global_step"]
+        self.assertGreaterEqual(step, 2)
+
+    def test_what_cannot_be_is_one_sentence(self):
+        out, words = self.words("refused")
+        for more, code, expected in ((["gpu_memory=1MiB", "host_memory=8MiB"], 1, "no schedule fits"),
+                                     (["adapter=lora"], 2, "not there yet"),
+                                     (["learning_rte=1"], 2, "learning_rate"),
+                                     (["base_model=/nowhere"], 2, "/nowhere"),
+                                     (["datasets.0.path=/nowhere.jsonl"], 2, "/nowhere.jsonl")):
+            done = run("train", *words, *more)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(expected, done.stderr)
+            self.assertEqual(done.stdout, "")
+        done = run("resume", self.place.name)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("config.yaml", done.stderr)
+
+    def test_a_second_run_in_the_folder_is_refused(self):
+        out, words = self.words("twice", "max_steps=1")
+        self.assertEqual(run("train", *words).returncode, 0)
+        done = run("train", *words)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("sluice resume", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
