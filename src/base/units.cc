@@ -55,6 +55,12 @@ std::uint64_t parse_bytes(std::string_view text) {
   refuse(text);
 }
 
+std::string format_count(std::uint64_t count) {
+  if (count >= 1'000'000'000) return fmt::format("{:.2f} B", static_cast<double>(count) / 1e9);
+  if (count >= 1'000'000) return fmt::format("{:.2f} M", static_cast<double>(count) / 1e6);
+  return std::to_string(count);
+}
+
 std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array<std::string_view, 5> kNames{"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);

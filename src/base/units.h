@@ -26,6 +26,8 @@ constexpr bool is_aligned(std::uint64_t value, std::uint64_t multiple) { return 
 std::uint64_t parse_bytes(std::string_view text);
 
 // 1536 MiB as "1.50 GiB".
+// "70.55 B", "4.95 M", "896": parameters and other large counts.
+std::string format_count(std::uint64_t count);
 std::string format_bytes(std::uint64_t bytes);
 
 // Bytes over seconds as decimal gigabytes a second, the unit drives are sold in; 0 where no time has passed.

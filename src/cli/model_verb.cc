@@ -47,17 +47,11 @@ struct InitArguments {
   std::string tokenizer;
 };
 
-std::string in_billions(std::uint64_t count) {
-  if (count >= 1'000'000'000) return fmt::format("{:.2f} B", static_cast<double>(count) / 1e9);
-  if (count >= 1'000'000) return fmt::format("{:.2f} M", static_cast<double>(count) / 1e6);
-  return std::to_string(count);
-}
-
 void print_report(const ModelReport& report) {
   std::vector<std::vector<std::string>> rows{
       {"family",
        fmt::format("{}{}", report.family, report.architecture.empty() ? "" : "  (" + report.architecture + ")")},
-      {"parameters", fmt::format("{}  ({})", in_billions(report.num_parameters), report.num_parameters)}};
+      {"parameters", fmt::format("{}  ({})", format_count(report.num_parameters), report.num_parameters)}};
   if (report.checkpoint_bytes) {
     rows.push_back({"checkpoint", fmt::format("{} in {} file{}, {}", format_bytes(*report.checkpoint_bytes),
                                               report.num_shards, report.num_shards == 1 ? "" : "s", report.dtype)});
@@ -79,8 +73,8 @@ void print_report(const ModelReport& report) {
     std::vector<std::vector<std::string>> slices;
     slices.reserve(report.slices.size());
     for (const SliceSummary& slice : report.slices) {
-      slices.push_back(
-          {slice.name, std::to_string(slice.count), in_billions(slice.num_parameters), format_bytes(slice.bf16_bytes)});
+      slices.push_back({slice.name, std::to_string(slice.count), format_count(slice.num_parameters),
+                        format_bytes(slice.bf16_bytes)});
     }
     fmt::print("\n{}", render_table({"slice", "number", "parameters each", "bf16 each"}, slices));
   }
@@ -174,7 +168,7 @@ void init(const InitArguments& arguments) {
                                               {"shards", writer.num_shards()}}
                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("{}: {} parameters, {} in {} file{}\n", arguments.folder, in_billions(num_parameters),
+    fmt::print("{}: {} parameters, {} in {} file{}\n", arguments.folder, format_count(num_parameters),
                format_bytes(bytes), writer.num_shards(), writer.num_shards() == 1 ? "" : "s");
   }
 }

@@ -16,7 +16,7 @@ constexpr std::int64_t kRedrawNs = 100'000'000;
 constexpr std::uint64_t kPlainEvery = 10;  // steps, where there is no terminal
 
 std::string clock_text(double seconds) {
-  const auto total = static_cast<std::int64_t>(std::max(seconds, 0.0) + 0.5);
+  const std::int64_t total = std::llround(std::max(seconds, 0.0));
   if (total >= 3600) return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }

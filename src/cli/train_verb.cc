@@ -130,6 +130,27 @@ void print_end(const TrainingJob& job, const Plan& plan, const RunSummary& summa
   fmt::print(stderr, "model in {0}, curve in {0}/loss_curve.svg\n", dir);
 }
 
+// Checkpoints pass through the ring also where no state lives on the drives: then it is what host memory has left.
+std::uint64_t least_staging_bytes(const PlanRequest& request) { return 4 * request.buffers.chunk_bytes; }
+
+std::uint64_t staging_bytes(const Plan& plan) {
+  if (plan.buffers.staging_bytes > 0) return plan.buffers.staging_bytes;
+  const std::uint64_t left = plan.request.budgets.host - plan.memory.host.total() + least_staging_bytes(plan.request);
+  return std::min(left, plan.request.buffers.staging_bytes);
+}
+
+Plan plan_run(PlanRequest request, TrainOutput output) {
+  try {
+    Plan plan = make_plan(request);
+    if (plan.buffers.staging_bytes > 0) return plan;
+    request.budgets.host -= std::min(request.budgets.host, least_staging_bytes(request));
+    return make_plan(request);
+  } catch (const NoPlanFits& failure) {
+    if (output == TrainOutput::kText) fmt::print(stderr, "{}", render_failure(failure, terminal_columns(stderr)));
+    throw;
+  }
+}
+
 void run_job(const TrainConfig& config, JobStart start, const TrainArguments& arguments) {
   const TrainOutput output = arguments.json ? TrainOutput::kJson : TrainOutput::kText;
   WorkDisplay work;
@@ -138,23 +159,14 @@ void run_job(const TrainConfig& config, JobStart start, const TrainArguments& ar
   work.finish();
   const std::size_t num_threads = config.threads.value_or(std::max(1U, std::thread::hardware_concurrency()));
   const PlanRequest request = plan_request(job, num_threads);
-  const Plan plan = [&] {
-    try {
-      return make_plan(request);
-    } catch (const NoPlanFits& failure) {
-      if (output == TrainOutput::kText) {
-        fmt::print(stderr, "{}", render_failure(failure, terminal_columns(stderr)));
-      }
-      throw;
-    }
-  }();
+  const Plan plan = plan_run(request, output);
   if (output == TrainOutput::kText) print_start(job, plan);
   job.open({.schedule = plan.schedule,
             .buffers = {.chunk_bytes = plan.buffers.chunk_bytes,
-                        .staging_bytes = request.buffers.staging_bytes,
+                        .staging_bytes = staging_bytes(plan),
                         .optimizer_windows = plan.buffers.optimizer_windows},
-            .device_bytes = request.budgets.device,
-            .host_bytes = request.budgets.host + request.buffers.staging_bytes,
+            .device_bytes = plan.request.budgets.device,
+            .host_bytes = request.budgets.host,
             .num_threads = num_threads},
            to_json(plan).dump(2), progress);
   work.finish();

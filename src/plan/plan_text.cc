@@ -86,8 +86,8 @@ class PlanText {
 
   void head() {
     const PlanRequest& request = plan_.request;
-    line("Model", fmt::format("{}, {:.2f} B parameters, all trained in {}", request.model,
-                              static_cast<double>(count_parameters(request.arch)) / 1e9, dtype_name(request.dtype)));
+    line("Model", fmt::format("{}, {} parameters, all trained in {}", request.model,
+                              format_count(count_parameters(request.arch)), dtype_name(request.dtype)));
     line("Machine", request.machine.name);
     line("Step", fmt::format("{} x {} tokens, {} accumulated: {} tokens", request.micro_batch_size,
                              request.sequence_len, request.accumulation, request.step_tokens()));

@@ -24,7 +24,10 @@ class BoundaryPlaces {
   struct Id {
     std::int64_t batch_idx = 0;
     std::int64_t layer_idx = 0;
-    auto operator<=>(const Id&) const = default;
+    bool operator==(const Id&) const = default;
+    bool operator<(const Id& other) const {
+      return std::pair(batch_idx, layer_idx) < std::pair(other.batch_idx, other.layer_idx);
+    }
   };
 
   BoundaryPlaces(Device& device, Stream& stream, const Architecture& arch, RunKeeper& keeper, const Schedule& schedule);

@@ -38,16 +38,19 @@ std::optional<RowSchema> schema_of(const std::vector<DatasetChoice>& datasets) {
   return RowSchema::kText;
 }
 
+std::string folder_name(const std::string& path) {
+  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
 // A store of its own for every run, also where runs share drives.
 std::vector<std::string> choose_directories(const TrainConfig& config) {
   if (config.cache.empty()) return {config.output_dir + "/state"};
-  const std::filesystem::path output = std::filesystem::absolute(config.output_dir).lexically_normal();
-  const std::string text = output.string();
-  const std::string name =
-      fmt::format("{}-{:08x}", (output.has_filename() ? output : output.parent_path()).filename().string(),
-                  static_cast<std::uint32_t>(xxh3(std::as_bytes(std::span(text)))));
+  const std::string whole = std::filesystem::absolute(config.output_dir).lexically_normal().string();
+  const std::string name = fmt::format("{}-{:08x}", folder_name(config.output_dir),
+                                       static_cast<std::uint32_t>(xxh3(std::as_bytes(std::span(whole)))));
   std::vector<std::string> directories;
-  for (const std::string& directory : config.cache) directories.push_back(directory + "/" + name);
+  for (const std::string& directory : config.cache) directories.push_back(fmt::format("{}/{}", directory, name));
   return directories;
 }
 
@@ -194,7 +197,7 @@ void TrainingJob::open_log() {
                           .clock = clock_,
                           .wall_clock = *wall_clock_,
                           .output_dir = config_.output_dir,
-                          .run_name = fmt::format("{}", started_unix_s_)};
+                          .run_name = folder_name(config_.output_dir)};
   TrainerState state{.max_steps = total_steps_,
                      .num_train_epochs = config_.num_epochs,
                      .logging_steps = config_.logging_steps.resolve(total_steps_),
