@@ -135,13 +135,20 @@ void expect_same(const Outcome& found, const Outcome& expected, const std::strin
   EXPECT_TRUE(found.weights == expected.weights) << name;
 }
 
+// A thread sanitizer makes steps slow, and needs few to see threads meet.
+#if defined(__SANITIZE_THREAD__)
+constexpr std::int64_t kNumSteps = 4;
+#else
+constexpr std::int64_t kNumSteps = 40;
+#endif
+
 TEST_F(SameBits, WhereverStateLivesAndHoweverTheStepIsCut) {
   const ScratchDirectory folder;
   make_random_model(folder.path(), deep_config(), {.spread = 0.1});
   const OpenedModel opened(folder.path());
   std::optional<Outcome> expected;
   for (const Way& way : ways()) {
-    const Outcome found = run(opened, opened.arch(), way, 40);
+    const Outcome found = run(opened, opened.arch(), way, kNumSteps);
     if (!expected) {
       expected = found;
       EXPECT_LT(found.losses.back(), found.losses.front());
@@ -166,7 +173,7 @@ TEST_F(SameBits, WithAVocabularyInRangesAndAHeadOfItsOwn) {
     std::optional<Outcome> expected;
     for (Way way : ways()) {
       way.schedule.dtype = DType::kF32;
-      const Outcome found = run(opened, arch, way, 5);
+      const Outcome found = run(opened, arch, way, std::min<std::int64_t>(kNumSteps, 5));
       if (!expected) expected = found;
       expect_same(found, *expected, way.name);
     }
