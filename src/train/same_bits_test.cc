@@ -151,7 +151,9 @@ TEST_F(SameBits, WhereverStateLivesAndHoweverTheStepIsCut) {
     const Outcome found = run(opened, opened.arch(), way, kNumSteps);
     if (!expected) {
       expected = found;
-      if (kNumSteps >= 40) EXPECT_LT(found.losses.back(), found.losses.front());
+      if (kNumSteps >= 40) {
+        EXPECT_LT(found.losses.back(), found.losses.front());
+      }
       EXPECT_GT(*std::max_element(found.norms.begin(), found.norms.end()), 0.5) << "clipping is at work";
       continue;
     }
