@@ -108,6 +108,8 @@ class Training(unittest.TestCase):
         out, words = self.words("refused")
         for more, code, expected in ((["gpu_memory=1MiB", "host_memory=8MiB"], 1, "no schedule fits"),
                                      (["adapter=lora"], 2, "not there yet"),
+                                     (["optimizer=adamw_8bit"], 2, "adamw_torch"),
+                                     (["resume_from_checkpoint=/some/checkpoint-4"], 2, "not there yet"),
                                      (["learning_rte=1"], 2, "learning_rate"),
                                      (["base_model=/nowhere"], 2, "/nowhere"),
                                      (["datasets.0.path=/nowhere.jsonl"], 2, "/nowhere.jsonl")):
@@ -120,11 +122,15 @@ class Training(unittest.TestCase):
         self.assertIn("config.yaml", done.stderr)
 
     def test_a_second_run_in_the_folder_is_refused(self):
-        out, words = self.words("twice", "max_steps=1")
-        self.assertEqual(run("train", *words).returncode, 0)
+        out, words = self.words("twice")
+        self.assertEqual(run("train", *words, "max_steps=1").returncode, 0)
         done = run("train", *words)
         self.assertEqual(done.returncode, 2)
         self.assertIn("sluice resume", done.stderr)
+        done = run("train", *words, "max_steps=3", "resume_from_checkpoint=latest")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        steps = [event["step"] for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "step"]
+        self.assertEqual(steps, [2, 3])
 
 
 if __name__ == "__main__":

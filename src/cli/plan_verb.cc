@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -20,6 +19,7 @@
 #include "base/units.h"
 #include "bench/machine_bench.h"
 #include "cli/dtype_option.h"
+#include "cli/machine_cache.h"
 #include "cli/terminal.h"
 #include "model/description.h"
 #include "model/known_shapes.h"
@@ -67,17 +67,10 @@ Architecture find_architecture(const PlanArguments& arguments) {
   return describe_model(ConfigReader(arguments.model, config)).arch;
 }
 
-std::string cache_path() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache != '\0') return std::string(cache) + "/sluice/machine.json";
-  const char* const home = std::getenv("HOME");
-  return std::string(home != nullptr ? home : ".") + "/.cache/sluice/machine.json";
-}
-
 Machine find_machine(const PlanArguments& arguments) {
   if (arguments.machine.empty()) {
     return this_machine({.directories = arguments.caches, .num_threads = std::max<std::size_t>(arguments.threads, 1)},
-                        cache_path(), arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
+                        machine_cache_path(), arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
   }
   if (!arguments.caches.empty()) {
     throw InvalidInput("--cache names directories of this machine, but --machine describes another with its drives");

@@ -2,7 +2,6 @@
 #include "cli/train_verb.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -16,6 +15,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "bench/machine_bench.h"
+#include "cli/machine_cache.h"
 #include "cli/terminal.h"
 #include "cli/train_display.h"
 #include "cli/work_display.h"
@@ -35,13 +35,6 @@ struct TrainArguments {
   bool skip_bad = false;
   bool json = false;
 };
-
-std::string machine_cache_path() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const char* const home = std::getenv("HOME");
-  if (cache != nullptr && *cache != '\0') return std::string(cache) + "/sluice/machine.json";
-  return std::string(home != nullptr ? home : "/tmp") + "/.cache/sluice/machine.json";
-}
 
 // Chunks small enough that small slices do not become large on the drives.
 std::uint64_t choose_chunk_bytes(const Architecture& arch) {
@@ -179,10 +172,21 @@ void run_job(const TrainConfig& config, JobStart start, const TrainArguments& ar
   if (summary.end == RunEnd::kInterrupted) throw Cancelled("interrupted");
 }
 
+// A run always goes on from its last commit; going back to an older checkpoint is not there.
+JobStart start_of(const TrainConfig& config) {
+  if (config.resume_from_checkpoint.empty()) return JobStart::kNew;
+  if (config.resume_from_checkpoint != "latest") {
+    throw InvalidInput(
+        fmt::format("resume_from_checkpoint: going back to {} is not there yet; 'latest' goes on with the run in {}",
+                    config.resume_from_checkpoint, config.output_dir));
+  }
+  return TrainingJob::holds_run(config.output_dir) ? JobStart::kResume : JobStart::kNew;
+}
+
 void train(const TrainArguments& arguments) {
   const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
   for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
-  run_job(read.config, JobStart::kNew, arguments);
+  run_job(read.config, start_of(read.config), arguments);
 }
 
 void resume(const TrainArguments& arguments) {

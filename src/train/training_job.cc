@@ -68,6 +68,10 @@ void refuse_what_is_not_there(const TrainConfig& config) {
 
 }  // namespace
 
+bool TrainingJob::holds_run(const std::string& run_dir) {
+  return std::filesystem::exists(run_dir + "/" + std::string(kRunName));
+}
+
 TrainConfig TrainingJob::config_of(const std::string& run_dir) {
   const std::string path = run_dir + "/" + std::string(kConfigName);
   if (!std::filesystem::exists(path)) {
@@ -98,7 +102,7 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
                                                          .dtype = config_.dtype});
   const std::string run_path = folder_->path(std::string(kRunName));
   if (start == JobStart::kNew) {
-    if (std::filesystem::exists(run_path)) {
+    if (holds_run(config_.output_dir)) {
       throw InvalidInput(fmt::format(
           "{0} holds a run already: go on with 'sluice resume {0}', or choose another output_dir", config_.output_dir));
     }

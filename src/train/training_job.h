@@ -61,6 +61,8 @@ class TrainingJob {
 
   RunSummary run(const TrainObserver& observer, const ProgressSink& progress);
 
+  // Whether a run has begun in this folder.
+  static bool holds_run(const std::string& run_dir);
   // The configuration that a run folder was made with.
   static TrainConfig config_of(const std::string& run_dir);
 

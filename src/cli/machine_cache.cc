@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/machine_cache.h"
+
+#include <cstdlib>
+
+namespace sluice {
+
+std::string machine_cache_path() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache != '\0') return std::string(cache) + "/sluice/machine.json";
+  const char* const home = std::getenv("HOME");
+  return std::string(home != nullptr ? home : ".") + "/.cache/sluice/machine.json";
+}
+
+}  // namespace sluice

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where what was measured of this machine is kept between runs.
+#pragma once
+
+#include <string>
+
+namespace sluice {
+
+// In $XDG_CACHE_HOME, or else in ~/.cache.
+std::string machine_cache_path();
+
+}  // namespace sluice
