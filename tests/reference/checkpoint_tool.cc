@@ -17,9 +17,9 @@
 #include "io/threads/threads_engine.h"
 #include "model/checkpoint_slices.h"
 #include "model/forward_pass.h"
-#include "model/training_pass.h"
 #include "ops/adamw.h"
 #include "ops/cross_entropy.h"
+#include "train/device_step.h"
 
 namespace sluice {
 namespace {
@@ -58,34 +58,30 @@ class Tool {
     std::vector<std::int32_t> labels(ids_.begin() + 1, ids_.end());
     labels.push_back(kIgnoreLabel);
     const DocumentTokens document{.ids = ids_, .labels = labels};
-    const Batch batch(device_, *stream_, model_.arch, std::span(&document, 1));
-    const TrainingPass pass{.device = &device_, .stream = stream_.get(), .arch = &model_.arch, .slices = &source_};
-    std::vector<std::vector<float>> gradients(num_slices(model_.arch));
-    run_training_pass(pass, batch, [&](std::size_t slice_idx, std::span<std::byte> bytes) {
-      const auto* values = reinterpret_cast<const float*>(bytes.data());
-      gradients[slice_idx].assign(values, values + slice_layout(model_.arch, slice_idx).num_elements());
-    });
-    for (std::size_t slice_idx = 0; slice_idx < gradients.size(); ++slice_idx) update(slice_idx, gradients[slice_idx]);
+    DeviceStep step(device_, slices_, model_.arch, DType::kF32, static_cast<std::int64_t>(ids_.size()));
+    step.run({document});
+    for (std::size_t slice_idx = 0; slice_idx < num_slices(model_.arch); ++slice_idx) update(step, slice_idx);
 
     make_model_folder(out);
     CheckpointWriter writer(files_, engine_, out, {.tensors = plan_tensors(model_, DType::kF32)});
-    for (std::size_t slice_idx = 0; slice_idx < gradients.size(); ++slice_idx) {
-      write_slice(writer, model_, slice_idx, source_.bytes(slice_idx), DType::kF32, DType::kF32);
+    for (std::size_t slice_idx = 0; slice_idx < num_slices(model_.arch); ++slice_idx) {
+      write_slice(writer, model_, slice_idx, step.weights(slice_idx), DType::kF32, DType::kF32);
     }
     writer.finish();
     copy_side_files(files_, engine_, folder_, out, SideFiles::kAll);
   }
 
  private:
-  void update(std::size_t slice_idx, std::vector<float>& gradients) {
+  void update(const DeviceStep& step, std::size_t slice_idx) {
+    const std::span<float> gradients = step.gradients(slice_idx);
     const auto count = static_cast<std::int64_t>(gradients.size());
     std::vector<float> m(gradients.size(), 0);
     std::vector<float> v(gradients.size(), 0);
-    const auto view = [&](std::vector<float>& values) {
-      return TensorView(std::as_writable_bytes(std::span(values)), DType::kF32, {count});
+    const auto view = [&](std::span<float> values) {
+      return TensorView(std::as_writable_bytes(values), DType::kF32, {count});
     };
     adamw(*stream_, {.settings = {.learning_rate = 1e-2},
-                     .weight = TensorView(source_.bytes(slice_idx), DType::kF32, {count}),
+                     .weight = TensorView(step.weights(slice_idx), DType::kF32, {count}),
                      .grad = view(gradients),
                      .m = view(m),
                      .v = view(v)});

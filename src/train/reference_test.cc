@@ -22,9 +22,9 @@
 #include "model/checkpoint_slices.h"
 #include "model/description.h"
 #include "model/forward_pass.h"
-#include "model/training_pass.h"
 #include "ops/adamw.h"
 #include "ops/cross_entropy.h"
+#include "train/device_step.h"
 
 namespace sluice {
 namespace {
@@ -97,8 +97,8 @@ class Reference : public testing::TestWithParam<std::string> {
     return tokens;
   }
 
-  Batch batch(const Tokens& tokens) {
-    std::vector<DocumentTokens> documents;
+  PackedDocuments documents(const Tokens& tokens) {
+    PackedDocuments documents;
     std::size_t first = 0;
     for (const std::int32_t length : expected<std::int32_t>("documents")) {
       const auto count = static_cast<std::size_t>(length);
@@ -106,7 +106,7 @@ class Reference : public testing::TestWithParam<std::string> {
                            .labels = std::span(tokens.labels).subspan(first, count)});
       first += count;
     }
-    return {device_, *stream_, model_.arch, documents};
+    return documents;
   }
 
   struct Found {
@@ -118,7 +118,7 @@ class Reference : public testing::TestWithParam<std::string> {
 
   Found run(SliceSource& source, const Tokens& of) {
     Found found;
-    const Batch tokens = batch(of);
+    const Batch tokens(device_, *stream_, model_.arch, documents(of));
     {
       ForwardPass forward(device_, *stream_, model_.arch, source,
                           {.batch_tokens = tokens.num_tokens(), .logit_rows = tokens.num_tokens()});
@@ -126,13 +126,14 @@ class Reference : public testing::TestWithParam<std::string> {
       const auto logits = forward.logits(tokens, 0, tokens.num_tokens()).as<float>();
       found.logits.assign(logits.begin(), logits.end());
     }
-    const TrainingPass pass{.device = &device_, .stream = stream_.get(), .arch = &model_.arch, .slices = &source};
-    found.loss = run_training_pass(pass, tokens, [&](std::size_t slice_idx, std::span<std::byte> bytes) {
-      const auto* values = reinterpret_cast<const float*>(bytes.data());
+    DeviceStep step(device_, slices_, model_.arch, source.dtype(), tokens.num_tokens());
+    found.loss = step.run(documents(of)).loss;
+    for (std::size_t slice_idx = 0; slice_idx < num_slices(model_.arch); ++slice_idx) {
       auto& slice = found.slice_gradients[slice_idx];
-      slice.assign(values, values + slice_layout(model_.arch, slice_idx).num_elements());
+      const std::span<const float> values = step.gradients(slice_idx);
+      slice.assign(values.begin(), values.end());
       gather(slice_idx, slice, found.gradients);
-    });
+    }
     return found;
   }
 
