@@ -2,6 +2,7 @@
 #include "model/streamed_slices.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "base/check.h"
 #include "base/thread_pool.h"
@@ -71,22 +72,15 @@ SliceHold StreamedSlices::hold(std::size_t slice_idx) {
   if (resident_[slice_idx].size_bytes() > 0) return {resident_[slice_idx].bytes(), nullptr};
   std::unique_lock lock(mutex_);
   wanted_.reset();
+  // Either the slice is read ahead, or the reader's place is taken for it once the reader is done.
+  changed_.wait(lock, [&] {
+    return std::none_of(places_.begin(), places_.end(), [](const Place& one) { return one.state == State::kReading; });
+  });
   Place* place = find_place(slice_idx);
   if (place == nullptr) {
-    // Not the slice that was read ahead: its place is taken for this one once the reader is done with it.
-    changed_.wait(lock, [&] {
-      return std::none_of(places_.begin(), places_.end(),
-                          [](const Place& one) { return one.state == State::kReading; });
-    });
     place = free_place();
     CHECK(place != nullptr, "one streamed slice is held at a time");
     read_into(*place, slice_idx, lock);
-  }
-  changed_.wait(lock, [&] { return place->state != State::kReading; });
-  CHECK(place->state == State::kReady, "a slice is held once");
-  if (place->failure) {
-    place->state = State::kFree;
-    std::rethrow_exception(std::exchange(place->failure, nullptr));
   }
   place->state = State::kHeld;
   wanted_ = after(slice_idx);
@@ -100,11 +94,10 @@ void StreamedSlices::let_go(Place& place) {
   changed_.notify_all();
 }
 
-// Reads with the lock open.
+// Reads with the lock open; a place whose read failed is free again.
 void StreamedSlices::read_into(Place& place, std::size_t slice_idx, std::unique_lock<std::mutex>& lock) {
   place.state = State::kReading;
   place.slice_idx = slice_idx;
-  place.failure = nullptr;
   lock.unlock();
   std::exception_ptr failure;
   try {
@@ -113,10 +106,10 @@ void StreamedSlices::read_into(Place& place, std::size_t slice_idx, std::unique_
     failure = std::current_exception();
   }
   lock.lock();
-  bytes_read_ += slice_layout(arch_, slice_idx).size_bytes(dtype_);
-  place.failure = failure;
-  place.state = State::kReady;
+  place.state = failure ? State::kFree : State::kReady;
+  if (!failure) bytes_read_ += slice_layout(arch_, slice_idx).size_bytes(dtype_);
   changed_.notify_all();
+  if (failure) std::rethrow_exception(failure);
 }
 
 void StreamedSlices::read_ahead() {
@@ -125,7 +118,11 @@ void StreamedSlices::read_ahead() {
     changed_.wait(lock, [&] { return closing_ || (wanted_ && !find_place(*wanted_) && free_place() != nullptr); });
     if (closing_) return;
     const std::size_t slice_idx = *std::exchange(wanted_, std::nullopt);
-    read_into(*free_place(), slice_idx, lock);
+    try {
+      read_into(*free_place(), slice_idx, lock);
+    } catch (const std::exception&) {
+      // Who asks for the slice reads it again, and is told if that fails too.
+    }
   }
 }
 

@@ -9,7 +9,6 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <exception>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -43,7 +42,6 @@ class StreamedSlices : public SliceSource {
     Buffer memory;
     State state = State::kFree;
     std::size_t slice_idx = 0;
-    std::exception_ptr failure;  // of a read; thrown to who asks for the slice
   };
 
   void read_ahead();

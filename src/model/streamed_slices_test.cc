@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/streamed_slices.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -101,6 +102,27 @@ TEST_F(Streamed, WithTwoPlacesTheNextSliceIsReadWhileOneIsHeld) {
     EXPECT_EQ(std::memcmp(next.bytes().data(), expected.data(), expected.size()), 0);
   }
   disk_.set_hook(nullptr);
+}
+
+TEST_F(Streamed, AFailedReadAheadIsReadAgainByWhoAsks) {
+  const auto source = stream_in(2);
+  int num_reads_of_first = 0;
+  disk_.set_hook([&](const FakeOperation&) {
+    ++num_reads_of_first;
+    return Fault::kNone;
+  });
+  std::vector<std::byte> first(slice_layout(model_.arch, 0).size_bytes(DType::kBF16));
+  slices_->read(0, DType::kBF16, first);
+
+  // The drive works for slice 0 and is broken while slice 1 is read ahead.
+  std::atomic<int> num_reads = 0;
+  disk_.set_hook([&](const FakeOperation&) { return ++num_reads > num_reads_of_first ? Fault::kEio : Fault::kNone; });
+  { const SliceHold held = source->hold(0); }
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (num_reads <= num_reads_of_first && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  ASSERT_GT(num_reads, num_reads_of_first);
+  disk_.set_hook(nullptr);
+  expect_slice(*source, 1);
 }
 
 TEST_F(Streamed, LessThanTheLeastIsOutOfBudgetAndTheLeastWillDo) {
