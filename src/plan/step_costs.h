@@ -34,6 +34,7 @@ struct StepCosts {
   double embed = 0;                    // a range
   double embed_backward = 0;
   double embed_positions = 0;
+  double positions_backward = 0;
 
   // Of a micro-batch: the forward up to the head, and all that follows.
   double forward_s() const;

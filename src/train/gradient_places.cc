@@ -19,6 +19,7 @@ GradientPlaces::GradientPlaces(Device& device, Stream& stream, const Architectur
       homes_(schedule.homes),
       squares_(device.allocate(num_slices(arch) * sizeof(float), "norms of gradients")),
       host_squares_(num_slices(arch), 0) {
+  stream.run([memory = squares_.bytes()] { std::memset(memory.data(), 0, memory.size()); });
   const PlaceBytes bytes = gradient_place_bytes(arch, schedule);
   if (bytes.large > 0) places_.resize(schedule.gradient_places);
   if (bytes.small > 0) small_.resize(small_gradient_places(schedule));

@@ -40,8 +40,8 @@ class OptimizerLane {
   explicit OptimizerLane(const Options& options);
   ~OptimizerLane();
 
-  // Updates all slices from their gradients; `when_done` runs in the lane after the last. A future for each slice: its
-  // weights are new, or what went wrong.
+  // Updates what is trained of all slices from their gradients; `when_done` runs in the lane after the last. A future for
+  // each slice: its weights are new, or what went wrong; an invalid one where nothing is trained.
   std::vector<std::shared_future<void>> update(const AdamWSettings& settings, std::function<void()> when_done);
   // Until the last update and its when_done are through; throws what went wrong.
   void wait();
@@ -50,8 +50,10 @@ class OptimizerLane {
   class Pass;  // one update
 
   OptimizerLayout layout_of(std::size_t slice_idx) const;
+  Home weights_home(std::size_t slice_idx) const;
 
   Options options_;
+  std::vector<std::size_t> trained_;  // slices of which anything is, in order
   CpuDevice cpu_;  // no memory, the threads alone
   std::unique_ptr<Stream> stream_;
   Reservation reservation_;

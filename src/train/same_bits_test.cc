@@ -90,7 +90,7 @@ class SameBits : public testing::Test {
     for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
       const std::uint64_t bytes = slice_layout(arch, slice_idx).size_bytes(way.schedule.dtype);
       const std::span<std::byte> slice = memory.bytes().first(round_up(bytes, kBlockBytes));
-      read_weights(state, slice_idx, slice);
+      read_trained(state, slice_idx, slice);
       outcome.weights.insert(outcome.weights.end(), slice.begin(), slice.begin() + static_cast<std::ptrdiff_t>(bytes));
     }
     return outcome;

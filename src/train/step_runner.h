@@ -43,9 +43,10 @@ class StepRunner {
   StepRunner(Device& device, const Architecture& arch, RunKeeper& keeper, const Schedule& schedule, LaneTrace* trace);
   ~StepRunner();
 
-  // `ready`: for each slice, when its weights are those of this step; invalid futures: they are. Throws InvalidInput
-  // where no token has a label.
-  StepResult run(std::span<const PackedDocuments> micro_batches, const std::vector<std::shared_future<void>>& ready);
+  // `ready`: for each slice, when what is trained of it is that of this step; invalid futures: it is. `dropout_seed`:
+  // another for every step. Throws InvalidInput where no token has a label.
+  StepResult run(std::span<const PackedDocuments> micro_batches, const std::vector<std::shared_future<void>>& ready,
+                 std::uint64_t dropout_seed = 0);
   // The mean loss alone, over all labels.
   StepResult evaluate(std::span<const PackedDocuments> micro_batches,
                       const std::vector<std::shared_future<void>>& ready);
@@ -60,14 +61,19 @@ class StepRunner {
   void begin_wave(std::span<const PackedDocuments> micro_batches);
   void forward();
   void head();
+  std::span<std::byte> begin_gradients(std::size_t slice_idx, const std::string& key);
   void head_at_once(std::span<std::byte> norm, std::span<std::byte> norm_gradients);
   void head_by_ranges(std::span<std::byte> norm, std::span<std::byte> norm_gradients);
   void backward();
   void embedding_backward();
+  void embedding_gradients();
   void add_losses();
 
   GradientPlaces::Sum sum() const { return is_first_ ? GradientPlaces::Sum::kNew : GradientPlaces::Sum::kGoesOn; }
   void end_gradients(std::size_t slice_idx, const std::string& key);
+  void end_head_gradients(std::size_t rows_idx, const std::string& key);
+  // The adapter of a block is that of this step from here on.
+  void await_adapter(std::size_t slice_idx);
   BlockPass block_pass(const Member& member, std::int64_t layer_idx, std::span<std::byte> weights) const;
   EndPass end_pass(const Member& member) const;
   Workspace workspace() const { return Workspace(workspace_.bytes()); }
@@ -91,6 +97,8 @@ class StepRunner {
   bool is_first_ = true;
   bool is_last_ = true;
   Aim aim_ = Aim::kLearn;
+  std::vector<std::shared_future<void>> adapters_ready_;  // one a slice, where adapters are trained
+  std::uint64_t dropout_seed_ = 0;
   float loss_scale_ = 1;
   double loss_sum_ = 0;
 };

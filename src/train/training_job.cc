@@ -173,6 +173,7 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
                                                               .host_bytes = memory.host_bytes,
                                                               .store_directories = store_directories_,
                                                               .num_threads = memory.num_threads,
+                                                              .seed = config_.seed,
                                                               .trace = memory.trace});
   const std::optional<std::string> note = session_->committed_note();
   if (note) {
@@ -180,7 +181,7 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
       throw InvalidInput(fmt::format("{} holds the state of another run: choose another cache directory or remove it",
                                      store_directories_.front()));
     }
-    session_->resume();
+    session_->resume(*slices_);
     position_ = RunPosition::from_note(*note);
   } else {
     session_->begin(*slices_, position_.to_note(), progress);

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/random.h"
 #include "model/slice_layout.h"
 #include "tier/measured_shape.h"
 #include "train/state_keys.h"
@@ -35,7 +36,7 @@ bool all_on_drives(const Schedule& schedule) {
 TrainingSession::TrainingSession(const SessionOptions& options)
     : options_(options),
       arch_(options.model->arch),
-      commits_every_step_(all_on_drives(options.schedule)),
+      commits_every_step_(all_on_drives(options.schedule) && !arch_.adapter.exists()),
       choice_(choose_engine(options.store_directories)),
       device_(options.device_bytes, options.num_threads),
       host_("host memory", options.host_bytes),
@@ -70,7 +71,11 @@ TrainingSession::~TrainingSession() {
 }
 
 WeightKeeping TrainingSession::weight_keeping() {
-  return {.keeper = &keeper_, .store = store_.get(), .arch = &arch_, .schedule = &options_.schedule};
+  return {.keeper = &keeper_,
+          .store = store_.get(),
+          .arch = &arch_,
+          .schedule = &options_.schedule,
+          .adapter_seed = options_.seed};
 }
 
 std::optional<std::string> TrainingSession::committed_note() const {
@@ -88,9 +93,10 @@ void TrainingSession::begin(const CheckpointSlices& checkpoint, const std::strin
   if (commits_every_step_) store_->commit(note);
 }
 
-void TrainingSession::resume() {
+void TrainingSession::resume(const CheckpointSlices& checkpoint) {
   CHECK(committed_note(), "a commit to resume from");
   keeper_.load_memory();
+  if (arch_.adapter.exists()) refill_weights(weight_keeping(), checkpoint);
 }
 
 void TrainingSession::require_finite(const StepResult& result, double norm) {
@@ -111,7 +117,8 @@ void TrainingSession::require_finite(const StepResult& result, double norm) {
 
 SessionStep TrainingSession::step(std::span<const PackedDocuments> micro_batches, const UpdateSettings& settings,
                                   const std::string& note) {
-  SessionStep step{.result = runner_->run(micro_batches, ready_)};
+  const std::uint64_t dropout_seed = Random(options_.seed ^ static_cast<std::uint64_t>(settings.adam.step)).next();
+  SessionStep step{.result = runner_->run(micro_batches, ready_, dropout_seed)};
   step.grad_norm = std::sqrt(step.result.squared_norm);
   require_finite(step.result, step.grad_norm);
   AdamWSettings adam = settings.adam;
@@ -153,24 +160,25 @@ void TrainingSession::drop_snapshot(const std::string& name) {
 }
 
 std::span<std::byte> TrainingSession::memory_for(std::size_t slice_idx) {
-  const std::uint64_t room = round_up(weight_bytes(arch_, options_.schedule, slice_idx), kBlockBytes);
+  const std::uint64_t room = round_up(trained_bytes(weight_keeping(), slice_idx), kBlockBytes);
   if (slice_memory_.size_bytes() < room) slice_memory_ = PageMemory(room);
   return slice_memory_.bytes().first(room);
 }
 
 std::span<const std::byte> TrainingSession::weights(std::size_t slice_idx) {
   const std::span<std::byte> memory = memory_for(slice_idx);
-  read_weights(weight_keeping(), slice_idx, memory);
-  return memory.first(weight_bytes(arch_, options_.schedule, slice_idx));
+  read_trained(weight_keeping(), slice_idx, memory);
+  return memory.first(trained_bytes(weight_keeping(), slice_idx));
 }
 
 std::span<const std::byte> TrainingSession::weights_in(const std::string& snapshot, std::size_t slice_idx) {
   const std::span<std::byte> memory = memory_for(slice_idx);
-  const SliceRef version = store_->find_in_snapshot(snapshot, weights_key(arch_, slice_idx));
+  if (memory.empty()) return {};
+  const SliceRef version = store_->find_in_snapshot(snapshot, trained_key(arch_, slice_idx));
   CHECK(version != nullptr, "a snapshot has every slice");
   store_->read(*version, 0, memory).wait();
   store_->verify(*version, 0, memory);
-  return memory.first(weight_bytes(arch_, options_.schedule, slice_idx));
+  return memory.first(trained_bytes(weight_keeping(), slice_idx));
 }
 
 }  // namespace sluice

@@ -36,6 +36,7 @@ struct SessionOptions {
   std::uint64_t host_bytes = 0;
   std::vector<std::string> store_directories;  // one a drive; they exist
   std::size_t num_threads = 1;
+  std::uint64_t seed = 0;      // of adapters, and of what dropout leaves out
   LaneTrace* trace = nullptr;  // may be null
 };
 
@@ -59,7 +60,8 @@ class TrainingSession {
   // The note of the last commit; nothing: begin().
   std::optional<std::string> committed_note() const;
   void begin(const CheckpointSlices& checkpoint, const std::string& note, const ProgressSink& progress);
-  void resume();
+  // The checkpoint is the one the run began with: weights that no commit has come from there.
+  void resume(const CheckpointSlices& checkpoint);
 
   // Forward, backward, and the start of the update. `note` is what the step's commit will say. Throws InvalidInput,
   // with nothing updated, where loss or gradients are not finite numbers; what the last step's update has thrown.
@@ -76,7 +78,7 @@ class TrainingSession {
   void drop_snapshot(const std::string& name);
   bool has_snapshot(const std::string& name) const;
 
-  // A slice's weights, after wait(); good until the next call.
+  // What is trained of a slice, after wait(); good until the next call. Empty where nothing is.
   std::span<const std::byte> weights(std::size_t slice_idx);
   std::span<const std::byte> weights_in(const std::string& snapshot, std::size_t slice_idx);
 
