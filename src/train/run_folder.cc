@@ -12,7 +12,9 @@
 #include "base/error.h"
 #include "format/checkpoint_writer.h"
 #include "format/model_folder.h"
+#include "format/whole_file.h"
 #include "model/checkpoint_slices.h"
+#include "train/adapter_files.h"
 
 namespace sluice {
 namespace {
@@ -46,9 +48,20 @@ std::vector<std::uint64_t> RunFolder::checkpoints() const {
   return steps;
 }
 
+void RunFolder::write_adapter(const std::string& folder, const WeightsOfSlice& weights) const {
+  write_adapter_weights(*parts_.files, *parts_.engine, *parts_.model, folder, weights);
+  write_whole_file(*parts_.files, *parts_.engine, folder + "/" + kAdapterConfigName,
+                   adapter_config_text(*parts_.model, parts_.base_model));
+  copy_side_files(*parts_.files, *parts_.engine, parts_.base_model, folder, SideFiles::kTokenizer);
+}
+
 void RunFolder::write_model(const std::string& folder, const WeightsOfSlice& weights,
                             const ProgressSink& progress) const {
   const ModelDescription& model = *parts_.model;
+  if (model.arch.adapter.exists()) {
+    write_adapter(folder, weights);
+    return;
+  }
   CheckpointWriter writer(
       *parts_.files, *parts_.engine, folder,
       {.tensors = plan_tensors(model, parts_.dtype), .existing = ExistingFiles::kReplaceCheckpoint});

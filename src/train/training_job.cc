@@ -16,6 +16,7 @@
 #include "format/model_folder.h"
 #include "format/whole_file.h"
 #include "io/threads/threads_engine.h"
+#include "model/adapter_sites.h"
 #include "train/wall_clock.h"
 
 namespace sluice {
@@ -55,8 +56,9 @@ std::vector<std::string> choose_directories(const TrainConfig& config) {
 }
 
 void refuse_what_is_not_there(const TrainConfig& config) {
-  if (config.adapter != AdapterKind::kNone) {
-    throw InvalidInput("adapter: LoRA and QLoRA are not there yet; leave the key out to train all parameters");
+  if (config.load_in_4bit || config.load_in_8bit) {
+    throw InvalidInput(
+        "adapter: a base in 4 or 8 bits is not there yet; write adapter: lora, whose base streams as it is");
   }
   if (config.optimizer != OptimizerKind::kAdamWFp32) {
     throw InvalidInput("optimizer: of optimizers, AdamW with fp32 moments is there so far: use adamw_torch");
@@ -64,6 +66,14 @@ void refuse_what_is_not_there(const TrainConfig& config) {
   if (config.max_samples && config.datasets.size() > 1) {
     throw InvalidInput("max_samples: it is there for one data set; with several, cut the files");
   }
+}
+
+AdapterSettings adapter_settings(const TrainConfig& config) {
+  return {.rank = static_cast<std::int64_t>(config.lora_r),
+          .alpha = config.lora_alpha,
+          .dropout = config.lora_dropout,
+          .rslora = config.use_rslora,
+          .targets = config.lora_target_modules};
 }
 
 }  // namespace
@@ -90,6 +100,7 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
   refuse_what_is_not_there(config_);
   const ModelFolder model_folder = look_into_model_folder(files_, config_.base_model);
   model_ = describe_model(read_model_config(model_folder));
+  if (config_.adapter != AdapterKind::kNone) model_.arch.adapter = make_adapter(model_, adapter_settings(config_));
   checkpoint_ = std::make_unique<Checkpoint>(files_, *engine_, config_.base_model);
   slices_ = std::make_unique<CheckpointSlices>(*checkpoint_, model_);
   text_ = load_model_text(config_.base_model, config_.chat_template);
