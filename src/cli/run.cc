@@ -12,6 +12,7 @@
 #include "cli/data_verb.h"
 #include "cli/env_verb.h"
 #include "cli/generate_verb.h"
+#include "cli/merge_verb.h"
 #include "cli/model_verb.h"
 #include "cli/plan_verb.h"
 #include "cli/store_verb.h"
@@ -30,6 +31,7 @@ int run_command_line(int argc, char** argv) {
   add_env_verb(app);
   add_data_verb(app);
   add_generate_verb(app);
+  add_merge_verb(app);
   add_model_verb(app);
   add_plan_verb(app);
   add_bench_verb(app);
