@@ -19,8 +19,8 @@ constexpr std::int64_t kMaxRank = 1 << 16;
 constexpr double kMaxAlpha = 1e9;
 
 [[noreturn]] void refuse(const ConfigReader& config, std::string_view key, std::string_view what) {
-  throw InvalidInput(fmt::format("{}: {} is set: {} cannot be merged by Sluice; merge it with PEFT", config.where(),
-                                 key, what));
+  throw InvalidInput(
+      fmt::format("{}: {} is set: {} cannot be merged by Sluice; merge it with PEFT", config.where(), key, what));
 }
 
 bool is_set(const ConfigReader& config, const std::string& key) {
@@ -53,16 +53,16 @@ constexpr std::array<std::string_view, 5> kChangedBases{"pissa", "olora", "corda
 void refuse_what_is_no_product(const ConfigReader& config) {
   const std::string type = config.require_text("peft_type");
   if (type != "LORA") {
-    throw InvalidInput(fmt::format("{}: peft_type is {}; Sluice merges LORA adapters only", config.where(),
-                                   in_quotes(type)));
+    throw InvalidInput(
+        fmt::format("{}: peft_type is {}; Sluice merges LORA adapters only", config.where(), in_quotes(type)));
   }
   for (const Refusal& refusal : kRefusals) {
     if (is_set(config, refusal.key)) refuse(config, refusal.key, refusal.what);
   }
   const std::string bias = config.text_or("bias", "none");
   if (bias != "none") {
-    throw InvalidInput(fmt::format(R"({}: bias is {}; Sluice merges adapters whose bias is "none")", config.where(),
-                                   in_quotes(bias)));
+    throw InvalidInput(
+        fmt::format(R"({}: bias is {}; Sluice merges adapters whose bias is "none")", config.where(), in_quotes(bias)));
   }
   if (!config.has("init_lora_weights") || !config.json().at("init_lora_weights").is_string()) return;
   const auto start = config.json().at("init_lora_weights").get<std::string>();

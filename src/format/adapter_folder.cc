@@ -56,8 +56,8 @@ PartName parse_name(const std::string& tensor, const std::string& where) {
     return {ending.part, ending.kind, std::string(rest.substr(0, rest.size() - ending.text.size()))};
   }
   if (rest.find(".lora_") != std::string_view::npos) {
-    throw InvalidInput(fmt::format("tensor {} of '{}' is none of a plain LoRA adapter; merge it with PEFT",
-                                   in_quotes(tensor), where));
+    throw InvalidInput(
+        fmt::format("tensor {} of '{}' is none of a plain LoRA adapter; merge it with PEFT", in_quotes(tensor), where));
   }
   std::string name(rest);
   for (const std::string_view wrapper : kWrappers) {
@@ -93,19 +93,14 @@ AdapterModule make_module(const AdapterConfig& config, const std::string& name, 
     }
     if (half->shape[1 - rank_dim] == 0) fail_shape(*half, "a matrix that is not empty", where);
   }
-  return {.name = name,
-          .kind = halves.kind,
-          .a = *halves.a,
-          .b = *halves.b,
-          .scale = adapter_scale(config, name)};
+  return {.name = name, .kind = halves.kind, .a = *halves.a, .b = *halves.b, .scale = adapter_scale(config, name)};
 }
 
 AdapterConfig read_adapter_config(FileSystem& files, IoEngine& engine, const std::string& folder) {
   files.require_directory(folder, OpenMode::kReadOnly);
   const std::string path = fmt::format("{}/{}", folder, kAdapterConfigName);
   if (!files.exists(path)) {
-    throw InvalidInput(
-        fmt::format("'{}' has no {}; name the folder of a PEFT adapter", folder, kAdapterConfigName));
+    throw InvalidInput(fmt::format("'{}' has no {}; name the folder of a PEFT adapter", folder, kAdapterConfigName));
   }
   return parse_adapter_config(read_whole_file(files, engine, path, kMaxConfigBytes), path);
 }

@@ -41,7 +41,7 @@ struct ReplacedTensor {
 };
 
 struct AdapterTensors {
-  std::vector<AdapterModule> modules;     // by name
+  std::vector<AdapterModule> modules;    // by name
   std::vector<ReplacedTensor> replaced;  // by name
 };
 

@@ -162,8 +162,8 @@ std::size_t AdapterMerge::find_weight(const std::string& name) const {
                     "model?",
                     adapter_.tensors().path(), in_quotes(name), base_.path()));
   }
-  const auto found = std::find_if(weights_.begin(), weights_.end(),
-                                  [tensor](const Weight& weight) { return weight.base == tensor; });
+  const auto found =
+      std::find_if(weights_.begin(), weights_.end(), [tensor](const Weight& weight) { return weight.base == tensor; });
   return static_cast<std::size_t>(found - weights_.begin());
 }
 
