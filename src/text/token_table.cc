@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::string_view kBlank = "\u2581";      // SentencePiece's
 constexpr std::string_view kGpt2Blank = "\u0120";  // of the byte-level alphabet
-constexpr float kAddedScore = -1000;               // below every score that joins anything
+constexpr float kAddedScore = -1000;               // what llama.cpp gives tokens that stand beside the vocabulary
+constexpr float kNeverJoined = -1e9F;              // below every score that merges give
 
 std::string replace_all(std::string text, std::string_view what, std::string_view with) {
   for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
@@ -145,7 +146,7 @@ TokenTable make_table(const JsonView& document, const TokenizerParts& parts, con
     const std::string* text = vocabulary.token_of(static_cast<TokenId>(id));
     table.tokens.push_back(text == nullptr ? unused_token(id) : TokenEntry{*text, TokenKind::kNormal, 0});
     if (!has_bytes || text == nullptr) continue;
-    table.tokens.back().score = kAddedScore;
+    table.tokens.back().score = kNeverJoined;
     if (is_byte_token(*text)) table.tokens.back() = {*text, TokenKind::kByte, 0};
     if (*text == unknown) table.tokens.back() = {*text, TokenKind::kUnknown, 0};
   }
