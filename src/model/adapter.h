@@ -24,12 +24,16 @@ struct AdapterSite {
   std::int64_t num_rows = 0;
 };
 
+// What the weights of blocks are kept as beside an adapter; they are computed with in the run's dtype.
+enum class BaseFormat : std::uint8_t { kPlain, kNf4, kInt8 };
+
 struct Adapter {
   std::int64_t rank = 0;  // 0: there is none, and all weights are trained
   double alpha = 0;
   double dropout = 0;  // share of what A reads that is left out while training
   bool rslora = false;
   std::vector<AdapterSite> sites;  // by projection, then by row
+  BaseFormat base = BaseFormat::kPlain;
 
   bool exists() const { return rank > 0; }
   double scale() const { return alpha / (rslora ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank)); }

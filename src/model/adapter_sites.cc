@@ -90,7 +90,8 @@ Adapter make_adapter(const ModelDescription& model, const AdapterSettings& setti
                   .alpha = settings.alpha,
                   .dropout = settings.dropout,
                   .rslora = settings.rslora,
-                  .sites = all_sites(model)};
+                  .sites = all_sites(model),
+                  .base = settings.base};
   const std::string there = fmt::format("{}", fmt::join(module_names(adapter), ", "));
   for (const std::string& target : settings.targets) {
     const bool known = std::any_of(adapter.sites.begin(), adapter.sites.end(),

@@ -18,6 +18,7 @@ struct AdapterSettings {
   double alpha = 32;
   double dropout = 0;
   bool rslora = false;
+  BaseFormat base = BaseFormat::kPlain;
   std::vector<std::string> targets;  // names of modules, whole or their ends; empty: every matrix of a block
 };
 
