@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes tests/reference/lora with transformers and torch: fifty steps of LoRA in fp32, in plain torch without PEFT.
+"""Makes tests/reference/lora with torch alone: fifty steps of LoRA in fp32, on a decoder in plain torch, without PEFT.
 
-    python3 tests/reference/make_lora.py OUT [CASE ...]
+    make_lora.py OUT [CASE ...]
 
-Every case starts from the model of the same name in tests/reference/models (read in fp32) and writes CASE.safetensors:
+Every case starts from the model of the same name in tests/reference/models, read in fp32. The plain decoder is first
+held against the logits that transformers computed for that model. Then CASE.safetensors is written:
 
     input_ids, labels    (tokens) i32: a pool of documents, one after the other; labels are shifted already, -100 where
                          nothing is to be predicted
@@ -19,78 +20,171 @@ Every case starts from the model of the same name in tests/reference/models (rea
 
 NAME is what PEFT calls the tensor: base_model.model.MODULE.lora_A.weight. The metadata says rank, alpha, whether the
 scale is that of rsLoRA, and the targets. AdamW as torch has it with decay 0.1, clip_grad_norm_ to 1, cosine schedule
-with warm-up. Made with transformers 5.17, torch 2.11.
+with warm-up. Made with Debian's torch 1.13.
 """
 import json
 import math
 import os
+import struct
 import sys
 
+import numpy
 import torch
-from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM, get_cosine_schedule_with_warmup
 
 CASES = {
     "llama-biases-tied": {"rank": 4, "alpha": 8, "rslora": False, "targets": []},
     "phi3-partial-rotary-tied": {"rank": 3, "alpha": 6, "rslora": True, "targets": []},
-    "falcon-40b": {"rank": 2, "alpha": 4, "rslora": False, "targets": ["query_key_value", "dense_4h_to_h"]},
-    "gemma3": {"rank": 5, "alpha": 5, "rslora": False, "targets": ["q_proj", "v_proj", "up_proj"]},
+    "qwen3": {"rank": 5, "alpha": 5, "rslora": False, "targets": ["q_proj", "v_proj", "up_proj"]},
 }
 STEPS, MICRO_BATCHES, WARMUP = 50, 3, 5
 LEARNING_RATE, MAX_NORM = 1e-2, 1.0
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "models")
 
 
-class LoraLinear(torch.nn.Module):
-    """y = x Wᵀ + bias + scale (x Aᵀ) Bᵀ; A and B alone are trained."""
+def read_safetensors(path):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        raw = data[slice(*entry["data_offsets"])]
+        if entry["dtype"] == "BF16":
+            values = (numpy.frombuffer(raw, "<u2").astype("<u4") << 16).view("<f4")
+        else:
+            values = numpy.frombuffer(raw, {"F32": "<f4", "I32": "<i4"}[entry["dtype"]])
+        tensors[name] = torch.from_numpy(values.reshape(entry["shape"]).copy())
+    return tensors
 
-    def __init__(self, base, rank, scale, generator):
-        super().__init__()
-        self.base = base
-        self.scale = scale
-        bound = 1 / math.sqrt(base.weight.shape[1])
-        initial = torch.rand((rank, base.weight.shape[1]), generator=generator) * 2 * bound - bound
-        self.lora_a = torch.nn.Parameter(initial)
-        self.lora_b = torch.nn.Parameter(torch.zeros(base.weight.shape[0], rank))
 
-    def forward(self, x):
-        return self.base(x) + self.scale * ((x @ self.lora_a.T) @ self.lora_b.T)
+def write_safetensors(path, tensors, metadata):
+    kinds = {torch.float32: "F32", torch.float64: "F64", torch.int32: "I32"}
+    header, data = {"__metadata__": metadata}, b""
+    for name, tensor in sorted(tensors.items()):
+        raw = tensor.contiguous().numpy().tobytes()
+        header[name] = {"dtype": kinds[tensor.dtype], "shape": list(tensor.shape),
+                        "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
 
 
-def is_linear(name, module, targets):
-    if name == "lm_head" or getattr(module, "weight", None) is None or module.weight.dim() != 2:
-        return False
-    if isinstance(module, torch.nn.Embedding):
-        return False
-    return not targets or name.split(".")[-1] in targets
+class Decoder:
+    """Llama, Phi-3 and Qwen3, one document at a time: RMS norms, half-split rotary, SwiGLU; q, k, v and gate, up fused
+    or apart. linear(module, x) is the only way to a weight matrix of a block, so that adapters can be put there."""
+
+    def __init__(self, name):
+        with open(os.path.join(MODELS, name, "config.json")) as file:
+            self.config = json.load(file)
+        self.weights = read_safetensors(os.path.join(MODELS, name, "model.safetensors"))
+        self.adapters = {}
+        self.scale = 0.0
+        config = self.config
+        self.heads, self.kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+        self.head_dim = config.get("head_dim") or config["hidden_size"] // self.heads
+        self.turned = int(self.head_dim * config.get("partial_rotary_factor", 1.0))
+
+    def modules(self):
+        return [name[: -len(".weight")] for name, tensor in self.weights.items()
+                if name.startswith("model.layers.") and name.endswith(".weight") and tensor.dim() == 2]
+
+    def linear(self, module, x):
+        y = x @ self.weights[module + ".weight"].T
+        if module + ".bias" in self.weights:
+            y = y + self.weights[module + ".bias"]
+        if module in self.adapters:
+            a, b = self.adapters[module]
+            y = y + self.scale * ((x @ a.T) @ b.T)
+        return y
+
+    def norm(self, name, x):
+        mean = x.pow(2).mean(-1, keepdim=True)
+        return x * torch.rsqrt(mean + self.config["rms_norm_eps"]) * self.weights[name + ".weight"]
+
+    def rotate(self, x):  # (tokens, heads, head_dim)
+        half = self.turned // 2
+        theta = self.config["rope_parameters"]["rope_theta"]
+        rates = theta ** -(torch.arange(half, dtype=torch.float32) * 2 / self.turned)
+        angles = torch.arange(x.shape[0], dtype=torch.float32)[:, None] * rates
+        cos, sin = angles.cos()[:, None], angles.sin()[:, None]
+        first, second, rest = x[..., :half], x[..., half:self.turned], x[..., self.turned:]
+        return torch.cat([first * cos - second * sin, second * cos + first * sin, rest], -1)
+
+    def attention(self, at, x):
+        tokens, size = x.shape[0], self.head_dim
+        q_width, kv_width = self.heads * size, self.kv_heads * size
+        if at + ".qkv_proj.weight" in self.weights:
+            q, k, v = self.linear(at + ".qkv_proj", x).split([q_width, kv_width, kv_width], -1)
+        else:
+            q, k, v = (self.linear(f"{at}.{which}_proj", x) for which in "qkv")
+        q, k, v = (part.view(tokens, -1, size) for part in (q, k, v))
+        if at + ".q_norm.weight" in self.weights:
+            q, k = self.norm(at + ".q_norm", q), self.norm(at + ".k_norm", k)
+        q, k = self.rotate(q), self.rotate(k)
+        k, v = (part.repeat_interleave(self.heads // self.kv_heads, 1) for part in (k, v))
+        scores = torch.einsum("qhd,khd->hqk", q, k) / math.sqrt(size)
+        unseen = torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(unseen, float("-inf")).softmax(-1)
+        return self.linear(at + ".o_proj", torch.einsum("hqk,khd->qhd", scores, v).reshape(tokens, q_width))
+
+    def mlp(self, at, x):
+        if at + ".gate_up_proj.weight" in self.weights:
+            gate, up = self.linear(at + ".gate_up_proj", x).chunk(2, -1)
+        else:
+            gate, up = self.linear(at + ".gate_proj", x), self.linear(at + ".up_proj", x)
+        return self.linear(at + ".down_proj", torch.nn.functional.silu(gate) * up)
+
+    def logits(self, ids):
+        x = self.weights["model.embed_tokens.weight"][ids]
+        for layer in range(self.config["num_hidden_layers"]):
+            at = f"model.layers.{layer}"
+            x = x + self.attention(at + ".self_attn", self.norm(at + ".input_layernorm", x))
+            x = x + self.mlp(at + ".mlp", self.norm(at + ".post_attention_layernorm", x))
+        head = "model.embed_tokens.weight" if self.config["tie_word_embeddings"] else "lm_head.weight"
+        return self.norm("model.norm", x) @ self.weights[head].T
+
+
+def check_decoder(name, decoder):
+    expected = read_safetensors(os.path.join(MODELS, name, "expected.safetensors"))
+    first, found = 0, []
+    for length in expected["documents"].tolist():
+        found.append(decoder.logits(expected["input_ids"][first:first + length].long()))
+        first += length
+    error = float((torch.cat(found) - expected["logits"]).norm() / expected["logits"].norm())
+    if error > 1e-5:
+        sys.exit(f"{name}: the plain decoder's logits are {error:.1e} away from those of transformers")
+    return error
+
+
+def rate(step):
+    if step < WARMUP:
+        return LEARNING_RATE * step / WARMUP
+    return LEARNING_RATE * 0.5 * (1 + math.cos(math.pi * (step - WARMUP) / (STEPS - WARMUP)))
 
 
 def make(name, out_dir):
     settings = CASES[name]
     rank, alpha, targets = settings["rank"], settings["alpha"], settings["targets"]
-    scale = alpha / math.sqrt(rank) if settings["rslora"] else alpha / rank
-    here = os.path.dirname(os.path.abspath(__file__))
-    model = AutoModelForCausalLM.from_pretrained(os.path.join(here, "models", name), dtype=torch.float32,
-                                                 attn_implementation="eager").train()
-    for module in model.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-    model.requires_grad_(False)
+    decoder = Decoder(name)
+    error = check_decoder(name, decoder)
+    decoder.scale = alpha / math.sqrt(rank) if settings["rslora"] else alpha / rank
     generator = torch.Generator().manual_seed(11)
-    adapters = {}
-    for module_name, module in list(model.named_modules()):
-        if not is_linear(module_name, module, targets):
+    tensors = {"scale": torch.tensor([decoder.scale], dtype=torch.float64)}
+    for module in decoder.modules():
+        if targets and module.split(".")[-1] not in targets:
             continue
-        parent = model.get_submodule(module_name.rpartition(".")[0])
-        adapters[module_name] = LoraLinear(module, rank, scale, generator)
-        setattr(parent, module_name.rpartition(".")[2], adapters[module_name])
-    trained = [weight for adapter in adapters.values() for weight in (adapter.lora_a, adapter.lora_b)]
-    tensors = {f"initial.base_model.model.{module}.lora_A.weight": adapter.lora_a.detach().clone()
-               for module, adapter in adapters.items()}
+        outputs, inputs = decoder.weights[module + ".weight"].shape
+        initial = (torch.rand((rank, inputs), generator=generator) * 2 - 1) / math.sqrt(inputs)
+        tensors[f"initial.base_model.model.{module}.lora_A.weight"] = initial
+        decoder.adapters[module] = (torch.nn.Parameter(initial.clone()), torch.nn.Parameter(torch.zeros(outputs, rank)))
+    trained = [weight for pair in decoder.adapters.values() for weight in pair]
     optimizer = torch.optim.AdamW(trained, lr=LEARNING_RATE, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1, foreach=False)
-    schedule = get_cosine_schedule_with_warmup(optimizer, WARMUP, STEPS)
     pool = []
     for length in (9, 14, 5, 21, 1, 12, 17):
-        tokens = torch.randint(3, model.config.vocab_size, (length,), generator=generator)
+        tokens = torch.randint(3, decoder.config["vocab_size"], (length,), generator=generator)
         target = torch.cat([tokens[1:], torch.tensor([-100])])
         target[: length // 4] = -100
         pool.append((tokens, target))
@@ -108,15 +202,14 @@ def make(name, out_dir):
         for tokens, target in chosen:
             if not (target != -100).any():
                 continue
-            out = model(input_ids=tokens[None], use_cache=False).logits[0]
-            loss = torch.nn.functional.cross_entropy(out.float(), target, reduction="sum") / count
+            loss = torch.nn.functional.cross_entropy(decoder.logits(tokens), target, reduction="sum") / count
             loss.backward()
             total += float(loss.detach())
         norms.append(float(torch.nn.utils.clip_grad_norm_(trained, MAX_NORM)))
-        rates.append(schedule.get_last_lr()[0])
+        rates.append(rate(step))
         losses.append(total)
+        optimizer.param_groups[0]["lr"] = rate(step)
         optimizer.step()
-        schedule.step()
     tensors.update({
         "input_ids": torch.cat([tokens for tokens, _ in pool]).to(torch.int32),
         "labels": torch.cat([target for _, target in pool]).to(torch.int32),
@@ -125,19 +218,19 @@ def make(name, out_dir):
         "losses": torch.tensor(losses, dtype=torch.float64),
         "norms": torch.tensor(norms, dtype=torch.float64),
         "learning_rates": torch.tensor(rates, dtype=torch.float64),
-        "scale": torch.tensor([scale], dtype=torch.float64),
     })
-    for module, adapter in adapters.items():
-        tensors[f"final.base_model.model.{module}.lora_A.weight"] = adapter.lora_a.detach().clone()
-        tensors[f"final.base_model.model.{module}.lora_B.weight"] = adapter.lora_b.detach().clone()
+    for module, (a, b) in decoder.adapters.items():
+        tensors[f"final.base_model.model.{module}.lora_A.weight"] = a.detach().clone()
+        tensors[f"final.base_model.model.{module}.lora_B.weight"] = b.detach().clone()
     os.makedirs(out_dir, exist_ok=True)
-    save_file({key: value.contiguous() for key, value in tensors.items()}, os.path.join(out_dir, name + ".safetensors"),
-              metadata={key: json.dumps(value) for key, value in settings.items()})
-    print(f"{name:24} loss {losses[0]:.4f} to {losses[-1]:.4f}, norm {norms[0]:.3f} to {norms[-1]:.3f}", flush=True)
+    write_safetensors(os.path.join(out_dir, name + ".safetensors"), tensors,
+                      {key: json.dumps(value) for key, value in settings.items()})
+    print(f"{name:24} logits {error:.1e} from transformers; loss {losses[0]:.4f} to {losses[-1]:.4f}, "
+          f"norm {norms[0]:.3f} to {norms[-1]:.3f}", flush=True)
 
 
 def main():
-    torch.set_num_threads(4)
+    torch.set_num_threads(1)
     for name in sys.argv[2:] or CASES:
         make(name, sys.argv[1])
 
