@@ -66,8 +66,12 @@ std::string paragraph(std::string_view label, std::string_view text, std::size_t
 
 std::string trained_text(const Architecture& arch) {
   if (!arch.adapter.exists()) return "all trained";
-  return fmt::format("an adapter of rank {} with {} trained", arch.adapter.rank,
-                     format_count(count_trained_parameters(arch)));
+  const BaseFormat base = arch.adapter.base;
+  return fmt::format("{}an adapter of rank {} with {} trained",
+                     base == BaseFormat::kNf4    ? "blocks in NF4, "
+                     : base == BaseFormat::kInt8 ? "blocks in int8, "
+                                                 : "",
+                     arch.adapter.rank, format_count(count_trained_parameters(arch)));
 }
 
 std::string count_of(std::size_t count, std::string_view what) {

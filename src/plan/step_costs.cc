@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "model/adapter_layout.h"
+#include "model/packed_block.h"
 #include "model/slice_layout.h"
 
 namespace sluice {
@@ -81,6 +82,13 @@ StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Mac
     costs.block_forward.push_back(product_s * (matrices + adapter) + attention_s * kAttentionProducts);
     costs.block_backward.push_back(product_s * (again + with_weights * matrices + 4 * adapter) +
                                    attention_s * (kAttentionProducts + kAttentionBackwardProducts));
+  }
+
+  if (arch.num_layers() > 0 && is_packed(arch, block_slice(arch, 0))) {
+    const std::size_t slice_idx = block_slice(arch, 0);
+    const std::uint64_t moved =
+        kept_bytes(arch, slice_idx, shape.dtype) + slice_layout(arch, slice_idx).size_bytes(shape.dtype);
+    costs.block_unpack = static_cast<double>(moved) / memory_rate;
   }
 
   const double row_bytes = tokens * static_cast<double>(arch.hidden) * width;

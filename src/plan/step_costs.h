@@ -30,6 +30,7 @@ struct StepCosts {
   };
   std::vector<double> block_forward;   // one a layer
   std::vector<double> block_backward;  // the recomputation with it
+  double block_unpack = 0;             // of a wave, where blocks are kept packed
   std::vector<Head> heads;             // one a range of the vocabulary
   double embed = 0;                    // a range
   double embed_backward = 0;

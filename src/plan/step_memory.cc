@@ -8,6 +8,7 @@
 #include "model/batch.h"
 #include "model/block.h"
 #include "model/model_ends.h"
+#include "model/packed_block.h"
 #include "model/slice_layout.h"
 #include "tier/store_format.h"
 
@@ -34,7 +35,12 @@ TierBytes& tier_of(StepMemory& memory, Home home) {
 }  // namespace
 
 std::uint64_t weight_bytes(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx) {
-  return slice_layout(arch, slice_idx).size_bytes(schedule.dtype);
+  return kept_bytes(arch, slice_idx, schedule.dtype);
+}
+
+std::uint64_t unpacked_bytes(const Architecture& arch, const Schedule& schedule) {
+  const std::size_t slice_idx = block_slice(arch, 0);
+  return is_packed(arch, slice_idx) ? slice_layout(arch, slice_idx).size_bytes(schedule.dtype) : 0;
 }
 
 std::uint64_t adapter_bytes(const Architecture& arch, std::size_t slice_idx) {
@@ -153,7 +159,8 @@ StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const
         num_gradient_runs(arch, slice_idx) * as_run(gradient_bytes(arch, slice_idx));
   }
   const PlaceBytes weights = weight_place_bytes(arch, schedule);
-  memory.device.weights += weights.large * schedule.weight_places + weights.small;
+  memory.device.weights += weights.large * schedule.weight_places + weights.small +
+                           on_device(unpacked_bytes(arch, schedule)) * static_cast<std::uint64_t>(schedule.group);
   const PlaceBytes gradients = gradient_place_bytes(arch, schedule);
   memory.device.gradients += gradients.large * schedule.gradient_places +
                              gradients.small * small_gradient_places(schedule) +

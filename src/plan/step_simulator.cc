@@ -90,6 +90,11 @@ class Walk {
     return order;
   }
 
+  void use_block(std::int64_t layer_idx) {
+    weights_.use(block_slice(arch_, layer_idx));
+    if (costs_.block_unpack > 0) flow_.compute(costs_.block_unpack);
+  }
+
   void compute_each(double seconds) { flow_.compute(seconds * static_cast<double>(wave_)); }
 
   void forward() {
@@ -105,7 +110,7 @@ class Walk {
       const std::int64_t last = std::min(arch_.num_layers(), first + schedule_.group);
       for (std::int64_t idx = first; idx < last; ++idx) {
         const std::size_t slice_idx = block_slice(arch_, idx);
-        weights_.use(slice_idx);
+        use_block(idx);
         if (!adapters_ready_.empty()) flow_.compute_after(adapters_ready_[slice_idx]);
       }
       for (std::size_t batch = 0; batch < wave_; ++batch) {
@@ -164,7 +169,7 @@ class Walk {
   void backward() {
     for (std::int64_t last = arch_.num_layers(); last > 0; last -= schedule_.group) {
       for (std::int64_t idx = group_first(last); idx < last; ++idx) {
-        weights_.use(block_slice(arch_, idx));
+        use_block(idx);
         begin_gradients(block_slice(arch_, idx));
       }
       for (std::size_t batch = 0; batch < wave_; ++batch) {

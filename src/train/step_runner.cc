@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "base/units.h"
 #include "model/adapter_layout.h"
+#include "model/packed_block.h"
 #include "model/slice_layout.h"
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
@@ -61,6 +62,10 @@ StepRunner::StepRunner(Device& device, const Architecture& arch, RunKeeper& keep
     if (num_gradient_runs(arch, slice_idx) == 2) {
       keeper.add(lookup_gradients_key(arch, slice_idx), bytes, home, Lifetime::kScratch);
     }
+  }
+  const std::uint64_t block_bytes = unpacked_bytes(arch, schedule);
+  for (std::int64_t idx = 0; block_bytes > 0 && idx < schedule.group; ++idx) {
+    unpacked_.push_back(device.allocate(block_bytes, "an unpacked block"));
   }
   const std::uint64_t head_bytes = head_state_bytes(arch, schedule);
   for (std::int64_t idx = 0; idx < schedule.wave; ++idx) {
@@ -170,6 +175,14 @@ void StepRunner::await_adapter(std::size_t slice_idx) {
   stream_->run([ready = adapters_ready_[slice_idx]] { ready.get(); });
 }
 
+std::span<std::byte> StepRunner::use_block(std::int64_t layer_idx, std::size_t idx_in_group) {
+  const std::span<std::byte> kept = weights_.use(block_slice(arch_, layer_idx), *stream_);
+  if (unpacked_.empty()) return kept;
+  const std::span<std::byte> slice = unpacked_[idx_in_group].bytes();
+  PackedBlock(arch_, schedule_.dtype).unpack(*stream_, kept, slice);
+  return slice;
+}
+
 BlockPass StepRunner::block_pass(const Member& member, std::int64_t layer_idx, std::span<std::byte> weights) const {
   BlockPass pass{.stream = stream_.get(),
                  .arch = &arch_,
@@ -211,7 +224,7 @@ void StepRunner::forward() {
     const std::int64_t last = std::min(arch_.num_layers(), first + schedule_.group);
     std::vector<std::span<std::byte>> slices;
     for (std::int64_t idx = first; idx < last; ++idx) {
-      slices.push_back(weights_.use(block_slice(arch_, idx), *stream_));
+      slices.push_back(use_block(idx, static_cast<std::size_t>(idx - first)));
       await_adapter(block_slice(arch_, idx));
     }
     for (std::size_t batch = 0; batch < wave_.size(); ++batch) {
@@ -354,7 +367,7 @@ void StepRunner::backward() {
     std::vector<std::span<std::byte>> sums;
     for (std::int64_t idx = first; idx < last; ++idx) {
       const std::size_t slice_idx = block_slice(arch_, idx);
-      slices.push_back(weights_.use(slice_idx, *stream_));
+      slices.push_back(use_block(idx, static_cast<std::size_t>(idx - first)));
       sums.push_back(gradients_.begin(slice_idx, gradients_key(arch_, slice_idx), sum()));
     }
     for (const Member& member : wave_) {

@@ -74,6 +74,8 @@ class StepRunner {
   void end_head_gradients(std::size_t rows_idx, const std::string& key);
   // The adapter of a block is that of this step from here on.
   void await_adapter(std::size_t slice_idx);
+  // A block of the group under way, ready to be computed with.
+  std::span<std::byte> use_block(std::int64_t layer_idx, std::size_t idx_in_group);
   BlockPass block_pass(const Member& member, std::int64_t layer_idx, std::span<std::byte> weights) const;
   EndPass end_pass(const Member& member) const;
   Workspace workspace() const { return Workspace(workspace_.bytes()); }
@@ -89,6 +91,7 @@ class StepRunner {
   GradientPlaces gradients_;
   BoundaryPlaces boundaries_;
   Buffer workspace_;
+  std::vector<Buffer> unpacked_;     // for each block of a group, where blocks are kept packed
   std::vector<Buffer> head_memory_;  // statistics of each micro-batch of the wave
   std::vector<Buffer> losses_;       // of each micro-batch of the wave
 

@@ -56,10 +56,6 @@ std::vector<std::string> choose_directories(const TrainConfig& config) {
 }
 
 void refuse_what_is_not_there(const TrainConfig& config) {
-  if (config.load_in_4bit || config.load_in_8bit) {
-    throw InvalidInput(
-        "adapter: a base in 4 or 8 bits is not there yet; write adapter: lora, whose base streams as it is");
-  }
   if (config.optimizer != OptimizerKind::kAdamWFp32) {
     throw InvalidInput("optimizer: of optimizers, AdamW with fp32 moments is there so far: use adamw_torch");
   }
@@ -73,6 +69,9 @@ AdapterSettings adapter_settings(const TrainConfig& config) {
           .alpha = config.lora_alpha,
           .dropout = config.lora_dropout,
           .rslora = config.use_rslora,
+          .base = config.load_in_4bit   ? BaseFormat::kNf4
+                  : config.load_in_8bit ? BaseFormat::kInt8
+                                        : BaseFormat::kPlain,
           .targets = config.lora_target_modules};
 }
 

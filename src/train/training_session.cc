@@ -75,7 +75,8 @@ WeightKeeping TrainingSession::weight_keeping() {
           .store = store_.get(),
           .arch = &arch_,
           .schedule = &options_.schedule,
-          .adapter_seed = options_.seed};
+          .adapter_seed = options_.seed,
+          .num_threads = options_.num_threads};
 }
 
 std::optional<std::string> TrainingSession::committed_note() const {

@@ -20,6 +20,7 @@ struct WeightKeeping {
   const Architecture* arch = nullptr;
   const Schedule* schedule = nullptr;
   std::uint64_t adapter_seed = 0;
+  std::size_t num_threads = 1;  // that pack blocks on their way in
 };
 
 // Gives every slice's weights and adapter their home.
