@@ -111,6 +111,19 @@ class Adapters(unittest.TestCase):
         self.assertLess(self.eval_loss(out), self.eval_loss(before) - 0.05)
         self.assertAlmostEqual(self.eval_loss(after), self.eval_loss(out), delta=1e-4)
 
+    def test_a_base_in_few_bits_streams_and_trains(self):
+        plain, _ = self.finish("plain")
+        for name, keys in (("nf4", {"adapter": "qlora"}), ("int8", {"quantization_bit": 8})):
+            results = set()
+            for idx, budgets in enumerate(({}, {"gpu_memory": "8MiB", "host_memory": "12MiB", "boundaries": "nvme"})):
+                out, events = self.finish(f"{name}{idx}", **keys, **budgets)
+                losses = tuple(event["loss"] for event in events if event["event"] == "step")
+                self.assertLess(losses[-1], losses[0])
+                results.add((losses, fingerprint(out)))
+            self.assertEqual(len(results), 1)
+            self.assertNotEqual(fingerprint(out), fingerprint(plain))
+            self.assertAlmostEqual(self.eval_loss(out), self.eval_loss(plain), delta=0.05)
+
     def test_what_the_model_does_not_have_is_refused(self):
         _, words = self.words("refused", lora_target_modules=["q_proj", "query"])
         done = run("train", *words)

@@ -22,7 +22,6 @@ const std::string kReference = SLUICE_REFERENCE_DIR;
 
 std::vector<std::string> case_names() {
   std::vector<std::string> names;
-  if (!std::filesystem::exists(kReference + "/lora")) return names;
   for (const auto& entry : std::filesystem::directory_iterator(kReference + "/lora")) {
     names.push_back(entry.path().stem().string());
   }
@@ -163,7 +162,6 @@ TEST_P(ReferenceLora, EveryLossNormAndFinalAdapterIsTorchs) {
                              std::count_if(expected_.tensors().begin(), expected_.tensors().end(), is_final)));
 }
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ReferenceLora);
 INSTANTIATE_TEST_SUITE_P(Models, ReferenceLora, testing::ValuesIn(case_names()), [](const auto& parameter) {
   std::string name = parameter.param;
   std::replace(name.begin(), name.end(), '-', '_');
