@@ -80,7 +80,7 @@ PlanRequest plan_request(const TrainingJob& job, std::size_t num_threads) {
   request.buffers.staging_bytes =
       std::clamp<std::uint64_t>(request.budgets.host / 8, 16 * request.buffers.chunk_bytes, 32 * kMiB);
   // A window is read, one computed, one written at least; more keep the drives busy.
-  const std::uint64_t window_bytes = 
+  const std::uint64_t window_bytes =
       optimizer_window_bytes(job.model().arch, {.dtype = config.dtype}, request.buffers.chunk_bytes);
   request.buffers.optimizer_windows =
       static_cast<std::size_t>(std::clamp<std::uint64_t>(request.budgets.host / 4 / window_bytes, 3, 8));

@@ -98,8 +98,8 @@ Adapter make_adapter(const ModelDescription& model, const AdapterSettings& setti
                                    [&](const AdapterSite& site) { return is_named(site.module, target); });
     if (!known) {
       throw InvalidInput(
-          fmt::format("lora_target_modules: {} is not a matrix in a block of this model ({}); its blocks have {}", target,
-                      model.arch.family, there));
+          fmt::format("lora_target_modules: {} is not a matrix in a block of this model ({}); its blocks have {}",
+                      target, model.arch.family, there));
     }
   }
   if (!settings.targets.empty()) {
@@ -133,9 +133,8 @@ std::vector<TensorPlacement> place_adapter_tensors(const ModelDescription& model
       const TensorPlacement& matrix = placement_of(base, prefix + site.module + std::string(kWeight));
       const std::uint64_t first =
           base_layout.find(matrix.param)->offset + static_cast<std::uint64_t>(site.first_row) * in;
-      TensorPlacement b{.name = name + ".lora_B.weight",
-                        .shape = {site.num_rows, arch.adapter.rank},
-                        .param = Param::kAdapterB};
+      TensorPlacement b{
+          .name = name + ".lora_B.weight", .shape = {site.num_rows, arch.adapter.rank}, .param = Param::kAdapterB};
       for (const TensorPiece& piece : matrix.pieces) {
         b.pieces.push_back({piece.tensor_offset / in * rank,
                             part.b[idx].offset + (piece.slice_offset - first) / in * rank, piece.count / in * rank});

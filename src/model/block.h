@@ -37,8 +37,8 @@ struct BlockPass {
 void block_forward(const BlockPass& pass, TensorView x, TensorView y, Workspace workspace,
                    const KvCache* cache = nullptr);
 
-// From dy, the gradient with respect to y: dx (may be dy; default-constructed: not wanted) is overwritten, the gradients
-// of what is trained are added to `gradients`: f32, laid out as trained_layout() says.
+// From dy, the gradient with respect to y: dx (may be dy; default-constructed: not wanted) is overwritten, the
+// gradients of what is trained are added to `gradients`: f32, laid out as trained_layout() says.
 void block_backward(const BlockPass& pass, std::span<std::byte> gradients, TensorView x, TensorView dy, TensorView dx,
                     Workspace workspace);
 

@@ -81,10 +81,8 @@ void BlockAdapter::add(Stream& stream, Projection projection, TensorView x, Tens
   const Packed& matrices = packed(projection);
   if (matrices.part == nullptr) return;
   const TensorView inner = cut(inner_, x.shape()[0], matrices.part->num_columns());
-  gemm(stream, {.a = input(stream, matrices, x, first_token),
-                .b = matrices.a,
-                .c = inner,
-                .transpose_b = Transpose::kYes});
+  gemm(stream,
+       {.a = input(stream, matrices, x, first_token), .b = matrices.a, .c = inner, .transpose_b = Transpose::kYes});
   gemm(stream, {.a = inner, .b = matrices.b, .c = y, .transpose_b = Transpose::kYes, .into = Into::kAdd});
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block's slice with its matrices in 4 or 8 bits, for a base that is only read: how it lies in its run, how it is made
-// of the slice and made into it again. Norms and biases stay as they are. Puts work on the stream and returns.
+// A block's slice with its matrices in 4 or 8 bits, for a base that is only read: how it lies in its run, how it is
+// made of the slice and made into it again. Norms and biases stay as they are. Puts work on the stream and returns.
 #pragma once
 
 #include <cstddef>

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/dropout.h"
 #include "ops/cpu/test_targets.h"
+#include "ops/dropout.h"
 #include "ops/test_tensors.h"
 
 namespace sluice {

@@ -97,9 +97,9 @@ class PlanText {
 
   void head() {
     const PlanRequest& request = plan_.request;
-    line("Model", fmt::format("{}, {} parameters, {} in {}", request.model,
-                              format_count(count_parameters(request.arch)), trained_text(request.arch),
-                              dtype_name(request.dtype)));
+    line("Model",
+         fmt::format("{}, {} parameters, {} in {}", request.model, format_count(count_parameters(request.arch)),
+                     trained_text(request.arch), dtype_name(request.dtype)));
     line("Machine", request.machine.name);
     line("Step", fmt::format("{} x {} tokens, {} accumulated: {} tokens", request.micro_batch_size,
                              request.sequence_len, request.accumulation, request.step_tokens()));

@@ -40,8 +40,8 @@ class OptimizerLane {
   explicit OptimizerLane(const Options& options);
   ~OptimizerLane();
 
-  // Updates what is trained of all slices from their gradients; `when_done` runs in the lane after the last. A future for
-  // each slice: its weights are new, or what went wrong; an invalid one where nothing is trained.
+  // Updates what is trained of all slices from their gradients; `when_done` runs in the lane after the last. A future
+  // for each slice: its weights are new, or what went wrong; an invalid one where nothing is trained.
   std::vector<std::shared_future<void>> update(const AdamWSettings& settings, std::function<void()> when_done);
   // Until the last update and its when_done are through; throws what went wrong.
   void wait();
@@ -54,7 +54,7 @@ class OptimizerLane {
 
   Options options_;
   std::vector<std::size_t> trained_;  // slices of which anything is, in order
-  CpuDevice cpu_;  // no memory, the threads alone
+  CpuDevice cpu_;                     // no memory, the threads alone
   std::unique_ptr<Stream> stream_;
   Reservation reservation_;
   std::vector<Buffer> windows_;

@@ -101,8 +101,7 @@ TEST(PackedBase, TrainsAsTheSameBaseUnpackedBeforehand) {
       const ScratchDirectory plain_folder;
       make_unpacked(opened, folder.path(), base, dtype, plain_folder.path());
       const OpenedModel plain(plain_folder.path());
-      const Outcome expected =
-          train(plain, adapted(plain, BaseFormat::kPlain), {.dtype = dtype, .wave = 4}, kOnDevice);
+      const Outcome expected = train(plain, adapted(plain, BaseFormat::kPlain), {.dtype = dtype, .wave = 4}, kOnDevice);
       const ModelDescription model = adapted(opened, base);
       EXPECT_LT(kept_bytes(model.arch, block_slice(model.arch, 0), dtype),
                 kept_bytes(plain.arch(), block_slice(model.arch, 0), dtype) * (base == BaseFormat::kNf4 ? 2 : 3) / 4);

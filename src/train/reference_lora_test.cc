@@ -56,8 +56,7 @@ class ReferenceLora : public testing::TestWithParam<std::string> {
       for (const TensorPlacement& placement : place_adapter_tensors(model_, slice_idx)) {
         if (placement.param != Param::kAdapterA) continue;
         const auto values = expected<float>("initial." + placement.name);
-        auto* const adapter =
-            reinterpret_cast<float*>(keeper.bytes(adapter_key(model_.arch, slice_idx)).data());
+        auto* const adapter = reinterpret_cast<float*>(keeper.bytes(adapter_key(model_.arch, slice_idx)).data());
         for (const TensorPiece& piece : placement.pieces) {
           std::copy_n(values.data() + piece.tensor_offset, piece.count, adapter + piece.slice_offset);
         }
@@ -92,10 +91,8 @@ TEST_P(ReferenceLora, EveryLossNormAndFinalAdapterIsTorchs) {
   Schedule schedule{.dtype = DType::kF32, .wave = 2, .batch_tokens = 64, .boundaries = Home::kHost};
   schedule.homes.assign(num_slices(arch), {Home::kHost, Home::kNvme, Home::kHost});
   const ScratchDirectory directory;
-  const StoreHome home{.files = opened_.files(),
-                       .engine = opened_.engine(),
-                       .directories = {directory.path()},
-                       .growth_bytes = kMiB};
+  const StoreHome home{
+      .files = opened_.files(), .engine = opened_.engine(), .directories = {directory.path()}, .growth_bytes = kMiB};
   const auto store = SliceStore::create(home, {.chunk_bytes = 64 * kKiB});
   CpuDevice device(16 * kMiB, 2);
   Budget host("host memory", 128 * kMiB);
@@ -158,8 +155,8 @@ TEST_P(ReferenceLora, EveryLossNormAndFinalAdapterIsTorchs) {
     }
   }
   const auto is_final = [](const TensorInfo& tensor) { return tensor.name.starts_with("final."); };
-  EXPECT_EQ(num_tensors, static_cast<std::size_t>(
-                             std::count_if(expected_.tensors().begin(), expected_.tensors().end(), is_final)));
+  EXPECT_EQ(num_tensors,
+            static_cast<std::size_t>(std::count_if(expected_.tensors().begin(), expected_.tensors().end(), is_final)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ReferenceLora, testing::ValuesIn(case_names()), [](const auto& parameter) {

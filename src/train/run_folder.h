@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run's output folder as Hugging Face lays it out: checkpoint-N folders and the final model, each loadable by
-// transformers, or by PEFT where an adapter was trained. Folders appear by rename, whole; what a crash left half-made is removed.
+// transformers, or by PEFT where an adapter was trained. Folders appear by rename, whole; what a crash left half-made
+// is removed.
 #pragma once
 
 #include <cstdint>

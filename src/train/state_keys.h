@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training run's state is called in a store: weights, adapter, optimizer state and gradients of each slice by its
-// name, boundaries by micro-batch and layer.
+// What a training run's state is called in a store: weights, adapter, optimizer state and gradients of each slice by
+// its name, boundaries by micro-batch and layer.
 #pragma once
 
 #include <cstdint>
