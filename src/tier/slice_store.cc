@@ -191,6 +191,31 @@ void SliceStore::unpin(const std::string& name) {
   sequence_ = sequence;
 }
 
+void SliceStore::restore(const std::string& name, const std::vector<std::string>& dropped) {
+  const std::scoped_lock commit_lock(commit_mutex_);
+  CommitRecord record;
+  record.restored = name;
+  record.unpinned = dropped;
+  {
+    const std::scoped_lock lock(maps_mutex_);
+    CHECK(num_writers_ == 0, "nobody writes while the store goes back");
+    const auto found = snapshots_.find(name);
+    if (found == snapshots_.end()) throw InvalidInput(fmt::format("the store has no snapshot '{}'", name));
+    for (const std::string& other : dropped) {
+      CHECK(other != name && snapshots_.contains(other), "other snapshots that are there are dropped");
+    }
+    record.note = found->second.info.note;
+    staged_.clear();
+  }
+  const std::uint64_t sequence = append(std::move(record));
+  const std::scoped_lock lock(maps_mutex_);
+  const Snapshot& snapshot = snapshots_.at(name);
+  current_ = snapshot.slices;
+  note_ = snapshot.info.note;
+  for (const std::string& other : dropped) snapshots_.erase(other);
+  sequence_ = sequence;
+}
+
 std::vector<SnapshotInfo> SliceStore::snapshots() const {
   const std::scoped_lock lock(maps_mutex_);
   std::vector<SnapshotInfo> infos;
