@@ -61,9 +61,6 @@ void refuse_what_is_not_there(const TrainConfig& config) {
   if (config.optimizer != OptimizerKind::kAdamWFp32) {
     throw InvalidInput("optimizer: of optimizers, AdamW with fp32 moments is there so far: use adamw_torch");
   }
-  if (config.max_samples && config.datasets.size() > 1) {
-    throw InvalidInput("max_samples: it is there for one data set; with several, cut the files");
-  }
 }
 
 }  // namespace
@@ -120,7 +117,6 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
     held_out_data_ = prepare(config_.test_datasets, "held-out", bad_rows, progress);
   }
   split_ = split_examples(train_data_->num_examples(), held_out_data_ ? 0 : config_.val_set_size, config_.seed);
-  if (config_.max_samples && split_.train.size() > *config_.max_samples) split_.train.resize(*config_.max_samples);
   const BatchOptions batches{.sequence_len = config_.sequence_len,
                              .micro_batch_size = config_.micro_batch_size,
                              .accumulation = config_.gradient_accumulation_steps,
@@ -144,7 +140,7 @@ PreparedData TrainingJob::prepare(const std::vector<DatasetChoice>& datasets, co
   const ExampleMaker maker(text_, {.sequence_len = config_.sequence_len,
                                    .learn = config_.train_on_inputs ? Learn::kEverything : Learn::kAnswers,
                                    .unix_time_s = started_unix_s_});
-  DataSource source{.schema = schema_of(datasets)};
+  DataSource source{.schema = schema_of(datasets), .max_rows = config_.max_samples};
   for (const DatasetChoice& dataset : datasets) source.files.push_back(dataset.path);
   make_model_folder(folder_->path("data"));
   return prepare_data({.files = files_,
