@@ -21,7 +21,7 @@ namespace sluice {
 
 struct DataSource {
   std::vector<std::string> files;
-  std::optional<RowSchema> schema;            // nothing: detected
+  std::optional<RowSchema> schema;             // nothing: detected
   std::optional<std::uint64_t> max_rows = {};  // of each file: its first good ones
   RowLimits limits;
 };

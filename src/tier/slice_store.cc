@@ -269,6 +269,14 @@ void SliceStore::count_journal_wear(std::uint64_t copy_bytes) {
 
 void SliceStore::reserve_space(std::uint64_t more_bytes) { space_->preallocate(stripes_->shares(more_bytes)); }
 
+std::vector<std::uint64_t> SliceStore::missing_bytes(std::uint64_t more_bytes) const {
+  std::vector<std::uint64_t> wanted = stripes_->shares(more_bytes);
+  for (const SliceRef& version : kept()) {
+    for (const Extent& extent : version->record().extents) wanted[extent.drive_idx] += extent.size_bytes;
+  }
+  return space_->missing_bytes(wanted);
+}
+
 void SliceStore::collect() {
   const std::scoped_lock commit_lock(commit_mutex_);
   require_whole();

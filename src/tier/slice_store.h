@@ -151,6 +151,8 @@ class SliceStore {
 
   // Sets space for so many more bytes aside now, so that a run that does not fit fails before it starts.
   void reserve_space(std::uint64_t more_bytes);
+  // What must be freed on each drive so that so many more bytes fit beside what is kept, once nobody writes.
+  std::vector<std::uint64_t> missing_bytes(std::uint64_t more_bytes) const;
   // Gives free space at the end of the files back to the drives, and rewrites the journal to its shortest form.
   void collect();
 

@@ -238,9 +238,10 @@ void SliceStore::load(const JournalContents& contents) {
     if (!record.restored.empty()) {
       const auto found = kept.find(record.restored);
       if (found == kept.end()) {
-        throw FormatError(fmt::format("the journal of '{}' goes back to a snapshot '{}' that it does not have: the "
-                                      "store cannot be read; restore its directories from a backup",
-                                      space_->directory(0), record.restored));
+        throw FormatError(
+            fmt::format("the journal of '{}' goes back to a snapshot '{}' that it does not have: the "
+                        "store cannot be read; restore its directories from a backup",
+                        space_->directory(0), record.restored));
       }
       current = found->second.records;
     }

@@ -15,6 +15,7 @@ namespace sluice {
 inline std::string weights_key(const Architecture& arch, std::size_t slice_idx) {
   return "w/" + slice_name(arch, slice_idx);
 }
+inline bool is_weights_key(const std::string& key) { return key.starts_with("w/"); }
 inline std::string optimizer_key(const Architecture& arch, std::size_t slice_idx) {
   return "o/" + slice_name(arch, slice_idx);
 }
