@@ -184,6 +184,7 @@ void Trainer::save(const TrainObserver& observer) {
   drop_old_checkpoints();
   parts_.log->save();
   observer.on_saved(parts_.folder->path(name));
+  if (position_.step < total_steps_) session.reserve_space();  // the checkpoint has taken what steps were to use
 }
 
 // As Hugging Face's Trainer: the newest stay, and the best counts as the second newest. Where one alone may stay, the

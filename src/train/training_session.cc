@@ -88,10 +88,15 @@ std::uint64_t TrainingSession::state_bytes() const {
 }
 
 std::uint64_t TrainingSession::more_bytes() const {
-  const std::uint64_t committed = state_bytes();
+  std::uint64_t there = 0;
+  for (const SliceRef& version : store_->committed()) {
+    if (keeper_.is_on_drives(version->key())) there += version->stored_bytes();
+  }
   const std::uint64_t total = step_memory(arch_, options_.schedule, options_.buffers).drives.total();
-  return total > committed ? total - committed : 0;
+  return (total > there ? total - there : 0) + keeper_.durable_memory_bytes();
 }
+
+void TrainingSession::reserve_space() { store_->reserve_space(more_bytes()); }
 
 std::vector<std::uint64_t> TrainingSession::missing_bytes() const { return store_->missing_bytes(more_bytes()); }
 
@@ -114,7 +119,7 @@ std::optional<std::string> TrainingSession::committed_note() const {
 
 void TrainingSession::begin(const CheckpointSlices& checkpoint, const std::string& note, const ProgressSink& progress) {
   for (const SliceRef& version : store_->committed()) store_->remove(version->key());
-  store_->reserve_space(more_bytes());  // a run that will not fit fails before it starts
+  reserve_space();  // a run that will not fit fails before it starts
   const std::size_t total = num_slices(arch_);
   fill_weights(weight_keeping(), checkpoint, [&](std::size_t slice_idx) {
     if (progress.interrupted()) throw Cancelled("interrupted while the weights were read; nothing was kept");
@@ -126,7 +131,7 @@ void TrainingSession::begin(const CheckpointSlices& checkpoint, const std::strin
 void TrainingSession::resume() {
   CHECK(committed_note(), "a commit to resume from");
   require_same_model();
-  store_->reserve_space(more_bytes());
+  reserve_space();
   keeper_.load_memory();
 }
 

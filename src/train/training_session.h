@@ -91,6 +91,9 @@ class TrainingSession {
   bool has_snapshot(const std::string& name) const;
   std::vector<std::string> snapshots() const;
 
+  // Sets room on the drives aside for the steps up to the next commit beside what is kept, so that a drive that will be
+  // full shows while everything is committed. Throws IoError.
+  void reserve_space();
   // For each store directory, what must be freed on its drive for the run to go on from its last commit.
   std::vector<std::uint64_t> missing_bytes() const;
   std::uint64_t state_bytes() const;  // of a commit, on all drives together
@@ -113,7 +116,7 @@ class TrainingSession {
   std::string why_not_finite(std::span<const PackedDocuments> micro_batches);
   [[noreturn]] void refuse_other_model() const;
   void require_same_model() const;
-  // What the run will take on the drives beside what is committed.
+  // What the run takes on the drives beside what is kept, up to its next commit.
   std::uint64_t more_bytes() const;
 
   SessionOptions options_;
