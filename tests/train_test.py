@@ -85,6 +85,9 @@ class Training(unittest.TestCase):
         with open(os.path.join(out, "trainer_log.jsonl")) as file:
             logged = [json.loads(line)["current_steps"] for line in file if "eval_loss" not in json.loads(line)]
         self.assertEqual(logged, list(range(1, 9)))
+        with open(os.path.join(out, "trainer_state.json")) as file:
+            history = json.load(file)["log_history"]
+        self.assertEqual([entry["step"] for entry in history if "loss" in entry], list(range(1, 9)))
         folders = [name for name in os.listdir(out) if name.startswith("checkpoint-")]
         self.assertEqual(sorted(folders), ["checkpoint-6", "checkpoint-8"])
         for name in ("config.json", "model.safetensors", "tokenizer.json", "trainer_state.json"):
@@ -109,7 +112,7 @@ class Training(unittest.TestCase):
         for more, code, expected in ((["gpu_memory=1MiB", "host_memory=8MiB"], 1, "no schedule fits"),
                                      (["adapter=lora"], 2, "not there yet"),
                                      (["optimizer=adamw_8bit"], 2, "adamw_torch"),
-                                     (["resume_from_checkpoint=/some/checkpoint-4"], 2, "not there yet"),
+                                     (["resume_from_checkpoint=/some/checkpoint-4"], 2, "not a checkpoint of the run"),
                                      (["learning_rte=1"], 2, "learning_rate"),
                                      (["base_model=/nowhere"], 2, "/nowhere"),
                                      (["datasets.0.path=/nowhere.jsonl"], 2, "/nowhere.jsonl")):

@@ -36,6 +36,7 @@ class ByteReader {
   // A count of items that take at least `item_bytes` each.
   std::uint64_t count(std::uint64_t item_bytes);
   // Nothing may be left.
+  bool at_end() const { return rest_.empty(); }
   void expect_end() const;
 
   [[noreturn]] void fail(std::string_view what) const;

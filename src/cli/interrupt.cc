@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/interrupt.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <string_view>
 
 #include "base/check.h"
 
@@ -15,12 +19,24 @@ std::atomic<int> num_signals{0};
 std::atomic<bool> guarded{false};
 static_assert(std::atomic<int>::is_always_lock_free);
 
+constexpr int kExitCode = 130;  // as for Cancelled
+constexpr std::string_view kFirst = "\nsluice: stopping in good order; once more ends it at once\n";
+constexpr std::string_view kSecond = "\nsluice: ended at once; what was committed is kept\n";
+
+// Where nobody reads, nobody is told: ending must not hang on a full pipe.
+void say(std::string_view sentence) {
+  pollfd out{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (::poll(&out, 1, 0) != 1 || (out.revents & POLLOUT) == 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+}
+
 void handle(int) {
   const int errno_value = errno;
   if (num_signals.fetch_add(1) > 0) {
-    std::signal(SIGINT, SIG_DFL);
-    std::signal(SIGTERM, SIG_DFL);
+    say(kSecond);
+    ::_exit(kExitCode);
   }
+  say(kFirst);
   errno = errno_value;
 }
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -31,6 +33,7 @@ namespace {
 struct TrainArguments {
   std::string config;
   std::string run_dir;
+  std::string from;
   std::vector<std::string> overrides;
   bool skip_bad = false;
   bool json = false;
@@ -71,11 +74,13 @@ PlanRequest plan_request(const TrainingJob& job, std::size_t num_threads) {
   request.num_steps = static_cast<std::int64_t>(job.total_steps());
   request.budgets.device = config.gpu_memory_bytes.value_or(available / 10 * 3);
   request.budgets.host = config.host_memory_bytes.value_or(available / 10 * 4);
-  std::uint64_t free_bytes = 0;
-  for (const std::string& directory : job.store_directories()) {
-    free_bytes += std::filesystem::space(directory).available;
+  // Beside what is free, what an earlier process set aside for this run.
+  for (MachineDrive& drive : request.machine.drives) {
+    std::error_code none;
+    const std::uintmax_t taken = std::filesystem::file_size(drive.name + "/slices.dat", none);
+    if (!none) drive.size_bytes += taken;
   }
-  request.budgets.drives = free_bytes;
+  request.budgets.drives = request.machine.drives_size_bytes();
   request.buffers.chunk_bytes = choose_chunk_bytes(job.model().arch);
   request.buffers.staging_bytes =
       std::clamp<std::uint64_t>(request.budgets.host / 8, 16 * request.buffers.chunk_bytes, 32 * kMiB);
@@ -145,12 +150,28 @@ Plan plan_run(PlanRequest request, TrainOutput output) {
   }
 }
 
-void run_job(const TrainConfig& config, JobStart start, const TrainArguments& arguments) {
+void print_return(const GoingBack& going, TrainOutput output) {
+  if (output != TrainOutput::kText) return;
+  std::string dropped;
+  for (const std::string& name : going.dropped) dropped += name + ", ";
+  fmt::print(stderr, "going back from step {} to step {}: {}what was logged since is dropped\n", going.from_step,
+             going.to_step, dropped.empty() ? "" : dropped + "and ");
+}
+
+struct Start {
+  JobStart how = JobStart::kNew;
+  std::optional<std::uint64_t> from_step;  // of the checkpoint to go back to
+};
+
+void run_job(const TrainConfig& config, const Start& start, const TrainArguments& arguments) {
   const TrainOutput output = arguments.json ? TrainOutput::kJson : TrainOutput::kText;
   WorkDisplay work;
   const ProgressSink progress = work.sink();
-  TrainingJob job(config, start, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, progress);
+  TrainingJob job(config, start.how, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, progress);
   work.finish();
+  if (start.from_step) {
+    job.go_back_to(*start.from_step, [output](const GoingBack& going) { print_return(going, output); });
+  }
   const std::size_t num_threads = config.threads.value_or(std::max(1U, std::thread::hardware_concurrency()));
   const PlanRequest request = plan_request(job, num_threads);
   const Plan plan = plan_run(request, output);
@@ -164,7 +185,7 @@ void run_job(const TrainConfig& config, JobStart start, const TrainArguments& ar
             .num_threads = num_threads},
            to_json(plan).dump(2), progress);
   work.finish();
-  if (start == JobStart::kResume && output == TrainOutput::kText) {
+  if (start.how == JobStart::kResume && output == TrainOutput::kText) {
     fmt::print(stderr, "going on after step {} of {}\n", job.position().step, job.total_steps());
   }
   TrainDisplay display(output);
@@ -173,15 +194,16 @@ void run_job(const TrainConfig& config, JobStart start, const TrainArguments& ar
   if (summary.end == RunEnd::kInterrupted) throw Cancelled("interrupted");
 }
 
-// A run always goes on from its last commit; going back to an older checkpoint is not there.
-JobStart start_of(const TrainConfig& config) {
-  if (config.resume_from_checkpoint.empty()) return JobStart::kNew;
-  if (config.resume_from_checkpoint != "latest") {
-    throw InvalidInput(
-        fmt::format("resume_from_checkpoint: going back to {} is not there yet; 'latest' goes on with the run in {}",
-                    config.resume_from_checkpoint, config.output_dir));
+Start start_of(const TrainConfig& config) {
+  if (config.resume_from_checkpoint.empty()) return {};
+  const bool holds_run = TrainingJob::holds_run(config.output_dir);
+  if (config.resume_from_checkpoint == "latest") return {.how = holds_run ? JobStart::kResume : JobStart::kNew};
+  const std::uint64_t step = TrainingJob::step_of_checkpoint(config.output_dir, config.resume_from_checkpoint);
+  if (!holds_run) {
+    throw InvalidInput(fmt::format("resume_from_checkpoint: {} holds no run that {} could be a checkpoint of",
+                                   config.output_dir, config.resume_from_checkpoint));
   }
-  return TrainingJob::holds_run(config.output_dir) ? JobStart::kResume : JobStart::kNew;
+  return {.how = JobStart::kResume, .from_step = step};
 }
 
 void train(const TrainArguments& arguments) {
@@ -191,7 +213,9 @@ void train(const TrainArguments& arguments) {
 }
 
 void resume(const TrainArguments& arguments) {
-  run_job(TrainingJob::config_of(arguments.run_dir), JobStart::kResume, arguments);
+  Start start{.how = JobStart::kResume};
+  if (!arguments.from.empty()) start.from_step = TrainingJob::step_of_checkpoint(arguments.run_dir, arguments.from);
+  run_job(TrainingJob::config_of(arguments.run_dir, arguments.overrides), start, arguments);
 }
 
 }  // namespace
@@ -205,8 +229,11 @@ void add_train_verbs(CLI::App& app) {
   verb->add_flag("--json", arguments->json, "One JSON object a line on standard output");
   verb->callback([arguments] { train(*arguments); });
 
-  CLI::App* const again = app.add_subcommand("resume", "Go on with a run from its last committed step");
+  CLI::App* const again =
+      app.add_subcommand("resume", "Go on with a run from its last committed step, or from a checkpoint");
   again->add_option("run", arguments->run_dir, "The run's output_dir")->required();
+  again->add_option("overrides", arguments->overrides, "key=value, over what the run began with");
+  again->add_option("--from", arguments->from, "Go back to this checkpoint first, such as checkpoint-100");
   again->add_flag("--skip-bad", arguments->skip_bad, "Go on without rows that cannot be used");
   again->add_flag("--json", arguments->json, "One JSON object a line on standard output");
   again->callback([arguments] { resume(*arguments); });

@@ -54,11 +54,16 @@ void ExampleReader::require_not_interrupted() {
   if (progress_.interrupted()) throw Cancelled("stopped while reading the data; nothing was kept");
 }
 
+bool ExampleReader::has_enough_rows() const {
+  return source_.max_rows && !is_within_row_ && files_[file_idx_].counts.num_rows >= *source_.max_rows;
+}
+
 std::optional<RowExamples> ExampleReader::next() {
   while (file_idx_ < source_.files.size()) {
     require_not_interrupted();
     if (!rows_) open_file();
-    const std::optional<Row> row = rows_->next(problems_);
+    const std::optional<Row> row = has_enough_rows() ? std::nullopt : rows_->next(problems_);
+    is_within_row_ = row && row->part && !row->part->last;
     progress_.report("reading rows", earlier_bytes_ + rows_->offset_bytes(), total_bytes_);
     std::optional<DocumentExamples> made = row ? examples_of(*row) : std::nullopt;
     files_[file_idx_].counts.num_bad = problems_.count() - num_bad_before_;

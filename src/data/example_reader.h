@@ -21,7 +21,8 @@ namespace sluice {
 
 struct DataSource {
   std::vector<std::string> files;
-  std::optional<RowSchema> schema;  // nothing: detected
+  std::optional<RowSchema> schema;             // nothing: detected
+  std::optional<std::uint64_t> max_rows = {};  // of each file: its first good ones
   RowLimits limits;
 };
 
@@ -65,6 +66,7 @@ class ExampleReader {
   std::optional<DocumentExamples> examples_of(const Row& row);
   Document document_of(const Row& row);
   void require_not_interrupted();
+  bool has_enough_rows() const;  // of the file at hand
 
   DataSource source_;
   const ExampleMaker& maker_;
@@ -77,6 +79,7 @@ class ExampleReader {
   std::size_t file_idx_ = 0;
   std::unique_ptr<std::ifstream> stream_;
   std::unique_ptr<RowReader> rows_;  // borrows the stream
+  bool is_within_row_ = false;       // the next is a further part of the last
 };
 
 }  // namespace sluice

@@ -84,8 +84,10 @@ class PreparedWriter {
 };
 
 std::string bad_rows_sentence(const RowProblems& problems) {
-  return fmt::format("{} bad rows, the first is {}; mend them (sluice data check lists them) or have them left out",
-                     problems.count(), problems.first().front().text());
+  return fmt::format(
+      "{} bad rows, the first is {}; mend them (sluice data check lists them) or go on without them "
+      "(--skip-bad)",
+      problems.count(), problems.first().front().text());
 }
 
 void make_prepared(const PrepareRequest& request, std::uint64_t fingerprint, const ProgressSink& progress) {
@@ -97,7 +99,10 @@ void make_prepared(const PrepareRequest& request, std::uint64_t fingerprint, con
   const RowCounts counts = reader.counts();
   if (counts.num_bad > 0) {
     if (request.bad_rows == BadRows::kRefuse) throw InvalidInput(bad_rows_sentence(reader.problems()));
-    log_warning(bad_rows_sentence(reader.problems()));
+    const RowProblems& problems = reader.problems();
+    for (const RowProblem& problem : problems.first()) log_warning(fmt::format("left out: {}", problem.text()));
+    const std::uint64_t num_shown = problems.first().size();
+    if (problems.count() > num_shown) log_warning(fmt::format("left out: {} more rows", problems.count() - num_shown));
   }
   if (counts.num_examples == 0) {
     throw InvalidInput(fmt::format("{} holds nothing to learn: {} rows, of which {} have no answer within {} tokens",

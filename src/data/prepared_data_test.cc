@@ -76,6 +76,30 @@ TEST_F(PreparedDataTest, IsMadeOnceAndAgainWhenAnythingChanges) {
   EXPECT_GT(num_made_, 0);
 }
 
+TEST_F(PreparedDataTest, OfEachFileTheFirstRowsAreTakenWhereThatIsAskedFor) {
+  const std::string more = folder_.path("more.jsonl");
+  write_text(more, "{\"prompt\": 1}\n{\"prompt\": \"g\", \"completion\": \"h\"}\n" + std::string(kRows));
+  const std::string whole = folder_.path("whole.txt");
+  write_text(whole, std::string(3 << 20, 'a'));  // one row, of several parts
+  const ExampleMaker maker(text_, {.sequence_len = 1 << 20});
+  const auto prepare_rows = [&](std::optional<std::uint64_t> max_rows) {
+    return prepare_data({disk_,
+                         engine_,
+                         "/p/data",
+                         {.files = {rows_path(), more, whole}, .max_rows = max_rows},
+                         maker,
+                         BadRows::kSkip});
+  };
+  const std::uint64_t num_text = prepare_rows(std::nullopt).num_examples() - 5;
+  EXPECT_GT(num_text, 1U);
+  const PreparedData one = prepare_rows(1);
+  ASSERT_EQ(one.num_examples(), 2 + num_text);
+  EXPECT_EQ(one.read(0), example_of("<s>a[[b</s>]]"));
+  EXPECT_EQ(one.read(1), example_of("<s>g[[h</s>]]"));
+  EXPECT_EQ(one.counts().num_rows, 3U);
+  EXPECT_EQ(prepare_rows(2).num_examples(), 4 + num_text);
+}
+
 TEST_F(PreparedDataTest, DamageIsFoundAndMended) {
   prepare();
   disk_.flip_bit("/p/data", 8 * 20);  // the header

@@ -56,6 +56,8 @@ class Changes {
     more_memory("gpu_memory", &TierBudgets::device, left(machine.device.size_bytes, request_.budgets.host));
     more_memory("host_memory", &TierBudgets::host, left(machine.host.size_bytes, request_.budgets.device));
     drives();
+    more_of_both(request_, "", 0);
+    shorter_sequences_and_more_of_both();
     std::stable_sort(attempts_.begin(), attempts_.end(),
                      [](const Attempt& a, const Attempt& b) { return a.distance < b.distance; });
     std::vector<PlanChange> changes;
@@ -109,6 +111,42 @@ class Changes {
     changed.budgets.*tier = std::min(*steps * step, most_bytes);
     add(key, fmt::format("{} {} instead of {}", key, format_bytes(changed.budgets.*tier), format_bytes(now_bytes)),
         changed, distance(static_cast<double>(now_bytes), static_cast<double>(changed.budgets.*tier)));
+  }
+
+  // Where both memories fall short, more of one alone may not do, or may have to be far more.
+  void more_of_both(PlanRequest changed, const std::string& before, double how_far) {
+    const StepMemory least = least_memory(changed);
+    const auto raise = [&](std::uint64_t TierBudgets::*tier, std::uint64_t needed) {
+      const std::uint64_t now_bytes = changed.budgets.*tier;
+      if (needed <= now_bytes) return false;
+      changed.budgets.*tier = round_up(needed, budget_step(needed));
+      how_far += distance(static_cast<double>(now_bytes), static_cast<double>(changed.budgets.*tier));
+      return true;
+    };
+    const bool device = raise(&TierBudgets::device, least.device.total());
+    // A caller that is given more host memory may make its buffers larger.
+    const std::uint64_t host_bytes = least.host.total() + std::min(least.host.total() / 4, 64 * kMiB);
+    const bool host = raise(&TierBudgets::host, host_bytes);
+    const Machine& machine = changed.machine;
+    const std::uint64_t together = changed.budgets.device + changed.budgets.host;
+    const bool is_there = changed.budgets.device <= machine.device.size_bytes &&
+                          changed.budgets.host <= machine.host.size_bytes &&
+                          (machine.device.kind != Processor::kCpu || together <= machine.host.size_bytes);
+    if (!device || !host || !is_there || !could_fit(changed)) return;
+    add("gpu_memory, host_memory",
+        fmt::format("{}gpu_memory {} and host_memory {} instead of {} and {}", before,
+                    format_bytes(changed.budgets.device), format_bytes(changed.budgets.host),
+                    format_bytes(request_.budgets.device), format_bytes(request_.budgets.host)),
+        changed, how_far);
+  }
+
+  void shorter_sequences_and_more_of_both() {
+    PlanRequest changed = request_;
+    changed.sequence_len = static_cast<std::int64_t>(
+        round_up(static_cast<std::uint64_t>(request_.sequence_len) / 2, static_cast<std::uint64_t>(kSequenceStep)));
+    if (changed.sequence_len >= request_.sequence_len) return;
+    more_of_both(changed, fmt::format("sequence_len {} instead of {}, ", changed.sequence_len, request_.sequence_len),
+                 distance(static_cast<double>(request_.sequence_len), static_cast<double>(changed.sequence_len)));
   }
 
   void drives() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user could change so that a run fits: one setting at a time, as little as will do, each really planned.
+// What a user could change so that a run fits: one setting, or memory of both kinds, as little as will do, each really
+// planned.
 #pragma once
 
 #include <optional>

@@ -76,6 +76,19 @@ RunKeeper::Run& RunKeeper::find(const std::string& key) {
   return const_cast<Run&>(std::as_const(*this).find(key));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
 }
 
+bool RunKeeper::is_on_drives(const std::string& key) const {
+  const auto found = runs_.find(key);
+  return found != runs_.end() && found->second.home == Home::kNvme;
+}
+
+std::uint64_t RunKeeper::durable_memory_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [key, run] : runs_) {
+    if (run.lifetime == Lifetime::kDurable && run.home != Home::kNvme) bytes += round_up(run.size_bytes, kBlockBytes);
+  }
+  return bytes;
+}
+
 std::span<std::byte> RunKeeper::bytes(const std::string& key) const {
   const Run& run = find(key);
   CHECK(run.home != Home::kNvme, "a run that lives in memory");

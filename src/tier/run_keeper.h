@@ -43,6 +43,10 @@ class RunKeeper {
 
   Home home(const std::string& key) const { return find(key).home; }
   std::uint64_t size_bytes(const std::string& key) const { return find(key).size_bytes; }
+  // Also for keys that were never added: then false.
+  bool is_on_drives(const std::string& key) const;
+  // As stored, of durable runs that live in memory: what a commit writes of them.
+  std::uint64_t durable_memory_bytes() const;
   // The memory of a run at home on the device or the host.
   std::span<std::byte> bytes(const std::string& key) const;
 

@@ -191,6 +191,31 @@ void SliceStore::unpin(const std::string& name) {
   sequence_ = sequence;
 }
 
+void SliceStore::restore(const std::string& name, const std::vector<std::string>& dropped) {
+  const std::scoped_lock commit_lock(commit_mutex_);
+  CommitRecord record;
+  record.restored = name;
+  record.unpinned = dropped;
+  {
+    const std::scoped_lock lock(maps_mutex_);
+    CHECK(num_writers_ == 0, "nobody writes while the store goes back");
+    const auto found = snapshots_.find(name);
+    if (found == snapshots_.end()) throw InvalidInput(fmt::format("the store has no snapshot '{}'", name));
+    for (const std::string& other : dropped) {
+      CHECK(other != name && snapshots_.contains(other), "other snapshots that are there are dropped");
+    }
+    record.note = found->second.info.note;
+    staged_.clear();
+  }
+  const std::uint64_t sequence = append(std::move(record));
+  const std::scoped_lock lock(maps_mutex_);
+  const Snapshot& snapshot = snapshots_.at(name);
+  current_ = snapshot.slices;
+  note_ = snapshot.info.note;
+  for (const std::string& other : dropped) snapshots_.erase(other);
+  sequence_ = sequence;
+}
+
 std::vector<SnapshotInfo> SliceStore::snapshots() const {
   const std::scoped_lock lock(maps_mutex_);
   std::vector<SnapshotInfo> infos;
@@ -243,6 +268,14 @@ void SliceStore::count_journal_wear(std::uint64_t copy_bytes) {
 }
 
 void SliceStore::reserve_space(std::uint64_t more_bytes) { space_->preallocate(stripes_->shares(more_bytes)); }
+
+std::vector<std::uint64_t> SliceStore::missing_bytes(std::uint64_t more_bytes) const {
+  std::vector<std::uint64_t> wanted = stripes_->shares(more_bytes);
+  for (const SliceRef& version : kept()) {
+    for (const Extent& extent : version->record().extents) wanted[extent.drive_idx] += extent.size_bytes;
+  }
+  return space_->missing_bytes(wanted);
+}
 
 void SliceStore::collect() {
   const std::scoped_lock commit_lock(commit_mutex_);

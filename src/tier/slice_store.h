@@ -4,7 +4,8 @@
 // refers to any more is free again. A crash at any instant leaves exactly the last commit.
 //
 //   begin() --> SliceWriter --write…--> finish() --> staged --commit()--> current --newer commit--> free
-//                    | dropped: extents freed           | visible to find()      | pin(): kept until unpin()
+//                    | dropped: extents freed           | visible to find()      | pin(): kept until unpin(),
+//                                                                                | restore(): current again
 //
 // commit(): 1. sync the data files  2. append the record to both journal copies  3. sync those  4. swap maps.
 // Only after 4 are the old extents free, so nothing that a recovery may need is ever overwritten.
@@ -143,10 +144,15 @@ class SliceStore {
   // Keeps the last commit readable under a name, until unpin(). Durable on return, moves no data.
   void pin(const std::string& name);
   void unpin(const std::string& name);
+  // Goes back: the slices and the note of a snapshot are current again, and the snapshots `dropped` are gone, in one
+  // commit that moves no data. Forgets what was staged. The snapshot stays.
+  void restore(const std::string& name, const std::vector<std::string>& dropped);
   std::vector<SnapshotInfo> snapshots() const;
 
   // Sets space for so many more bytes aside now, so that a run that does not fit fails before it starts.
   void reserve_space(std::uint64_t more_bytes);
+  // What must be freed on each drive so that so many more bytes fit beside what is kept, once nobody writes.
+  std::vector<std::uint64_t> missing_bytes(std::uint64_t more_bytes) const;
   // Gives free space at the end of the files back to the drives, and rewrites the journal to its shortest form.
   void collect();
 

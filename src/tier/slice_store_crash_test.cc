@@ -54,7 +54,10 @@ class Life {
 
   void step(SliceStore& store) {
     attempted_ = certain_;
-    switch (random_.below(8)) {
+    switch (random_.below(9)) {
+      case 8:
+        go_back(store);
+        break;
       case 0: {
         const std::string name = "snapshot" + std::to_string(random_.below(2));
         if (certain_.snapshots.contains(name)) {
@@ -82,7 +85,21 @@ class Life {
     expect_holds(store, certain_);
   }
 
+  int num_returns() const { return num_returns_; }  // to a snapshot
+
  private:
+  // To a snapshot, if there is one; half of the time the other goes with it.
+  void go_back(SliceStore& store) {
+    if (certain_.snapshots.empty()) return commit(store);
+    const std::string name = certain_.snapshots.begin()->first;
+    std::vector<std::string> dropped;
+    if (certain_.snapshots.size() > 1 && random_.one_in(2)) dropped.push_back(certain_.snapshots.rbegin()->first);
+    attempted_.slices = certain_.snapshots[name];
+    for (const std::string& other : dropped) attempted_.snapshots.erase(other);
+    ++num_returns_;
+    store.restore(name, dropped);
+  }
+
   void commit(SliceStore& store) {
     const std::uint64_t num_changes = 1 + random_.below(3);
     for (std::uint64_t i = 0; i < num_changes; ++i) {
@@ -102,14 +119,15 @@ class Life {
   Random random_;
   Model certain_;
   Model attempted_;
+  int num_returns_ = 0;
 };
 
-constexpr int kSteps = 14;
+constexpr int kSteps = 15;
 
 // Runs a life until the power goes at operation `cut_at`. Returns how many operations it has in all if it never goes.
 std::uint64_t live_once(std::uint64_t cut_at, std::uint64_t reboot_seed, std::size_t num_drives) {
   FakeStore fake(num_drives);
-  Life life(7);
+  Life life(12);
   std::uint64_t certain_sequence = 0;
   auto store = SliceStore::create(fake.home(), FakeStore::shape(num_drives));
   const std::uint64_t first = fake.disk.num_operations();
@@ -121,6 +139,7 @@ std::uint64_t live_once(std::uint64_t cut_at, std::uint64_t reboot_seed, std::si
       life.step(*store);
       certain_sequence = store->sequence();
     }
+    EXPECT_GT(life.num_returns(), 0);
     return fake.disk.num_operations() - first;
   } catch (const PowerCut&) {
     store.reset();

@@ -235,6 +235,16 @@ void SliceStore::load(const JournalContents& contents) {
     }
   }
   for (const auto& [sequence, record] : contents.commits) {
+    if (!record.restored.empty()) {
+      const auto found = kept.find(record.restored);
+      if (found == kept.end()) {
+        throw FormatError(
+            fmt::format("the journal of '{}' goes back to a snapshot '{}' that it does not have: the "
+                        "store cannot be read; restore its directories from a backup",
+                        space_->directory(0), record.restored));
+      }
+      current = found->second.records;
+    }
     for (const SliceRecord& slice : record.put) current[slice.key] = &slice;
     for (const std::string& key : record.removed) current.erase(key);
     for (const std::string& name : record.pinned) kept[name] = {{name, sequence, record.note}, current};

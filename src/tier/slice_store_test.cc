@@ -96,6 +96,37 @@ TEST_P(SliceStoreOn, SnapshotsKeepTheirVersionsUntilUnpinned) {
   EXPECT_EQ(store_->taken_bytes(), 2 * round_up(30000, kBlockBytes));
 }
 
+TEST_P(SliceStoreOn, GoingBackToASnapshotMakesItCurrentAndFreesWhatCameLater) {
+  put(*store_, "a", {1, 30000});
+  put(*store_, "b", {2, 30000});
+  store_->commit("first");
+  store_->pin("checkpoint-1");
+  put(*store_, "a", {3, 30000});
+  put(*store_, "c", {4, 30000});
+  store_->remove("b");
+  store_->commit("second");
+  store_->pin("checkpoint-2");
+  put(*store_, "a", {5, 30000});
+  const std::uint64_t written_before = store_->drive_bytes_written()[0];
+  store_->restore("checkpoint-1", {"checkpoint-2"});
+  EXPECT_LE(store_->drive_bytes_written()[0] - written_before, 4 * kBlockBytes) << "going back moves no data";
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(store_->last_note(), "first");
+    EXPECT_EQ(store_->committed().size(), 2U);
+    EXPECT_TRUE(holds(*store_, "a", {1, 30000})) << "what was staged is forgotten";
+    EXPECT_TRUE(holds(*store_, "b", {2, 30000}));
+    ASSERT_EQ(store_->snapshots().size(), 1U);
+    EXPECT_EQ(store_->taken_bytes(), 2 * round_up(30000, kBlockBytes));
+    reopen();
+  }
+  put(*store_, "a", {6, 30000});
+  store_->commit("another second");
+  store_->restore("checkpoint-1", {});
+  reopen();
+  EXPECT_TRUE(holds(*store_, "a", {1, 30000})) << "any number of times";
+  EXPECT_THROW(store_->restore("checkpoint-2", {}), InvalidInput);
+}
+
 TEST_P(SliceStoreOn, ADroppedWriterLeavesNoTrace) {
   {
     SliceWriter writer = store_->begin("a", 20000);

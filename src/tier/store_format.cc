@@ -191,6 +191,7 @@ std::vector<std::byte> encode(const CommitRecord& record) {
   put_texts(writer, record.pinned);
   put_texts(writer, record.unpinned);
   put_numbers(writer, record.drive_bytes_written);
+  if (!record.restored.empty()) writer.text(record.restored);
   return writer.take();
 }
 
@@ -203,6 +204,9 @@ CommitRecord parse_commit(std::span<const std::byte> payload, const std::string&
   record.pinned = get_texts(reader);
   record.unpinned = get_texts(reader);
   record.drive_bytes_written = get_numbers(reader);
+  if (reader.at_end()) return record;
+  record.restored = reader.text();
+  if (record.restored.empty()) reader.fail("a snapshot without a name was gone back to");
   reader.expect_end();
   return record;
 }

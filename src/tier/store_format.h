@@ -60,6 +60,7 @@ struct SliceRecord {
 // What one commit changed.
 struct CommitRecord {
   std::string note;
+  std::string restored;  // the snapshot whose slices were made current before anything else; empty: none
   std::vector<SliceRecord> put;
   std::vector<std::string> removed;
   std::vector<std::string> pinned;    // snapshots taken of the state after this commit

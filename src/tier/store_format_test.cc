@@ -21,12 +21,14 @@ SliceRecord some_slice() {
 }
 
 TEST(StoreFormat, RecordsComeBackAsTheyWere) {
-  const CommitRecord commit{.note = "step 7",
-                            .put = {some_slice()},
-                            .removed = {"old"},
-                            .pinned = {"checkpoint-7"},
-                            .unpinned = {"checkpoint-5"},
-                            .drive_bytes_written = {100, 200}};
+  CommitRecord commit{.note = "step 7",
+                      .put = {some_slice()},
+                      .removed = {"old"},
+                      .pinned = {"checkpoint-7"},
+                      .unpinned = {"checkpoint-5"},
+                      .drive_bytes_written = {100, 200}};
+  EXPECT_EQ(parse_commit(encode(commit), "test"), commit);
+  commit.restored = "checkpoint-3";
   EXPECT_EQ(parse_commit(encode(commit), "test"), commit);
   const BaseRecord base{.chunk_bytes = 4096,
                         .weights = {1, 3},

@@ -64,11 +64,27 @@ void StoreSpace::take_share(std::uint32_t drive_idx, std::uint64_t bytes, std::v
   }
 }
 
+std::uint64_t StoreSpace::available_bytes(std::uint32_t drive_idx) const {
+  const std::uint64_t on_drive = files_.free_bytes(drives_[drive_idx].directory);
+  return on_drive > kDriveMarginBytes ? on_drive - kDriveMarginBytes : 0;
+}
+
+std::vector<std::uint64_t> StoreSpace::missing_bytes(const std::vector<std::uint64_t>& drive_bytes) const {
+  CHECK(drive_bytes.size() == drives_.size(), "one number a drive");
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::uint64_t> missing;
+  for (std::uint32_t i = 0; i < drive_bytes.size(); ++i) {
+    const std::uint64_t room = ranges_[i].size() + available_bytes(i);
+    missing.push_back(drive_bytes[i] > room ? drive_bytes[i] - room : 0);
+  }
+  return missing;
+}
+
 void StoreSpace::grow(std::uint32_t drive_idx, std::uint64_t more_bytes) {
   Drive& drive = drives_[drive_idx];
   RangeAllocator& ranges = ranges_[drive_idx];
   const std::uint64_t on_drive = files_.free_bytes(drive.directory);
-  const std::uint64_t available = on_drive > kDriveMarginBytes ? on_drive - kDriveMarginBytes : 0;
+  const std::uint64_t available = available_bytes(drive_idx);
   if (more_bytes > available) {
     throw IoError(
         ENOSPC, fmt::format("the drive of '{}' is full: {} more are needed there and {} are free, {} of them "

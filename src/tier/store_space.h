@@ -54,6 +54,9 @@ class StoreSpace : public std::enable_shared_from_this<StoreSpace> {
   // Makes the files at least this long without taking anything, so that a run that needs it fails before it starts.
   void preallocate(const std::vector<std::uint64_t>& shares);
 
+  // How much more each drive would have to have for its file to hold these bytes in all.
+  std::vector<std::uint64_t> missing_bytes(const std::vector<std::uint64_t>& drive_bytes) const;
+
   std::uint64_t taken_bytes() const;
   std::uint64_t file_bytes() const;
   // Cuts off what is free at the end of each file.
@@ -68,6 +71,8 @@ class StoreSpace : public std::enable_shared_from_this<StoreSpace> {
   void give_back(const std::vector<Extent>& extents);
   void take_share(std::uint32_t drive_idx, std::uint64_t bytes, std::vector<Extent>& into);
   void grow(std::uint32_t drive_idx, std::uint64_t more_bytes);
+  // What the file may still grow by.
+  std::uint64_t available_bytes(std::uint32_t drive_idx) const;
 
   FileSystem& files_;
   std::vector<Drive> drives_;

@@ -37,18 +37,24 @@ std::string adapter_config_text(const ModelDescription& model, const std::string
   return config.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+std::vector<PlannedTensor> plan_adapter_tensors(const ModelDescription& model) {
+  std::vector<PlannedTensor> tensors;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(model.arch); ++slice_idx) {
+    for (TensorPlacement& placement : place_adapter_tensors(model, slice_idx)) {
+      tensors.push_back({.name = std::move(placement.name), .dtype = DType::kF32, .shape = placement.shape});
+    }
+  }
+  return tensors;
+}
+
 void write_adapter_weights(FileSystem& files, IoEngine& engine, const ModelDescription& model,
                            const std::string& folder,
                            const std::function<std::span<const std::byte>(std::size_t slice_idx)>& adapter_of) {
-  CheckpointPlan plan{.existing = ExistingFiles::kReplaceCheckpoint, .only_file = kAdapterWeightsName};
-  const std::size_t total = num_slices(model.arch);
-  for (std::size_t slice_idx = 0; slice_idx < total; ++slice_idx) {
-    for (TensorPlacement& placement : place_adapter_tensors(model, slice_idx)) {
-      plan.tensors.push_back({.name = std::move(placement.name), .dtype = DType::kF32, .shape = placement.shape});
-    }
-  }
-  CheckpointWriter writer(files, engine, folder, std::move(plan));
-  for (std::size_t slice_idx = 0; slice_idx < total; ++slice_idx) {
+  CheckpointWriter writer(files, engine, folder,
+                          {.tensors = plan_adapter_tensors(model),
+                           .existing = ExistingFiles::kReplaceCheckpoint,
+                           .only_file = kAdapterWeightsName});
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(model.arch); ++slice_idx) {
     const auto placements = place_adapter_tensors(model, slice_idx);
     if (placements.empty()) continue;
     const std::span<const std::byte> adapter = adapter_of(slice_idx);

@@ -7,7 +7,9 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "format/safetensors_header.h"
 #include "io/file.h"
 #include "io/io_engine.h"
 #include "model/description.h"
@@ -19,6 +21,7 @@ inline constexpr const char* kAdapterWeightsName = "adapter_model.safetensors";
 
 std::string adapter_config_text(const ModelDescription& model, const std::string& base_model);
 
+std::vector<PlannedTensor> plan_adapter_tensors(const ModelDescription& model);
 // `adapter_of` gives a slice's adapter, f32; good until the next call.
 void write_adapter_weights(FileSystem& files, IoEngine& engine, const ModelDescription& model,
                            const std::string& folder,

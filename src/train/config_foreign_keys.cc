@@ -88,7 +88,6 @@ const std::vector<ForeignKey>& ignored_keys() {
       {"remove_unused_columns", "columns that no schema knows are left alone"},
       {"skip_prepare_dataset", "data is always prepared once"},
       {"sample_packing_*", "packing needs no settings"},
-      {"overwrite_output_dir", "checkpoints are replaced by rename, never half-written"},
       {"save_safetensors", "checkpoints are always safetensors"},
       {"save_only_model", "a checkpoint always keeps what resuming needs"},
       {"do_train", "training is what was asked for"},

@@ -92,6 +92,7 @@ std::vector<ConfigKey> run_folder_keys() {
       optional_key("early_stopping_patience", {"early_stopping_steps"}, "null", &TrainConfig::early_stopping_patience));
   keys.push_back(resume_key());
   keys.push_back(auto_resume_key());
+  keys.push_back(flag_key("overwrite_output_dir", {}, &TrainConfig::overwrite_output_dir));
   return keys;
 }
 

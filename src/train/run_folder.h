@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/progress.h"
@@ -34,20 +36,25 @@ class RunFolder {
   explicit RunFolder(Parts parts);
 
   static std::string checkpoint_name(std::uint64_t step);  // "checkpoint-120"
+  static std::optional<std::uint64_t> checkpoint_step(std::string_view name);
   std::string path(const std::string& name) const { return parts_.output_dir + "/" + name; }
 
   // Steps that have a whole checkpoint folder, rising.
   std::vector<std::uint64_t> checkpoints() const;
   // Weights, configuration, tokenizer, and what `add` puts into the folder it is given; then the folder takes its name.
+  // Throws IoError, with nothing left behind, where the drive has no room.
   void save_checkpoint(std::uint64_t step, const WeightsOfSlice& weights,
                        const std::function<void(const std::string& folder)>& add) const;
   void remove_checkpoint(std::uint64_t step) const;
   // The final model, into the output folder itself.
   void save_model(const WeightsOfSlice& weights, const ProgressSink& progress) const;
   void remove_leftovers() const;
+  // Everything of a run that this folder holds, logs and all; what others put there stays.
+  void remove_run() const;
 
  private:
   void write_adapter(const std::string& folder, const WeightsOfSlice& weights) const;
+  void require_room(const std::string& what) const;
   void write_model(const std::string& folder, const WeightsOfSlice& weights, const ProgressSink& progress) const;
 
   Parts parts_;

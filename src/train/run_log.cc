@@ -51,6 +51,31 @@ void rewind_log(FileSystem& files, IoEngine& engine, const std::string& path, st
   write_whole_file(files, engine, path, kept);
 }
 
+// What the lines of a log say, up to a step; a kill leaves more of them than trainer_state.json knows of.
+std::vector<HistoryEntry> read_history(FileSystem& files, IoEngine& engine, const std::string& path,
+                                       std::uint64_t last_step) {
+  std::vector<HistoryEntry> history;
+  if (!files.exists(path)) return history;
+  const std::string text = read_whole_file(files, engine, path, kMaxLogBytes);
+  for (std::string_view rest = text; rest.find('\n') != std::string_view::npos;) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(line.size() + 1);
+    if (!is_kept(line, last_step)) continue;
+    const nlohmann::json json = nlohmann::json::parse(line);
+    const auto real = [&json](const char* key) {
+      const auto found = json.find(key);
+      return found != json.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+    };
+    history.push_back({.step = json["current_steps"].get<std::uint64_t>(),
+                       .epoch = real("epoch").value_or(0),
+                       .loss = real("loss"),
+                       .grad_norm = real("grad_norm"),
+                       .learning_rate = real("lr"),
+                       .eval_loss = real("eval_loss")});
+  }
+  return history;
+}
+
 // TensorBoard reads the files of a folder in the order of their names.
 std::string new_event_path(FileSystem& files, const std::string& folder, double wall_seconds) {
   for (std::uint64_t idx = 0;; ++idx) {
@@ -95,6 +120,9 @@ RunLog::RunLog(RunLogPlace place, TrainerState state) : RunLog(std::move(place),
 
 RunLog RunLog::resume(RunLogPlace place, TrainerState state) {
   state.rewind(state.global_step);
+  std::vector<HistoryEntry> logged =
+      read_history(place.files, place.engine, fmt::format("{}/{}", place.output_dir, kLogName), state.global_step);
+  if (logged.size() > state.log_history.size()) state.log_history = std::move(logged);
   return {std::move(place), std::move(state), Start::kResumed};
 }
 

@@ -22,6 +22,7 @@ inline std::string adapter_key(const Architecture& arch, std::size_t slice_idx) 
 inline std::string trained_key(const Architecture& arch, std::size_t slice_idx) {
   return arch.adapter.exists() ? adapter_key(arch, slice_idx) : weights_key(arch, slice_idx);
 }
+inline bool is_weights_key(const std::string& key) { return key.starts_with("w/"); }
 inline std::string optimizer_key(const Architecture& arch, std::size_t slice_idx) {
   return "o/" + slice_name(arch, slice_idx);
 }

@@ -15,6 +15,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "plan/step_memory.h"
+#include "train/finite_numbers.h"
 #include "train/state_keys.h"
 
 namespace sluice {
@@ -96,6 +97,23 @@ StepResult StepRunner::run(std::span<const PackedDocuments> micro_batches,
 StepResult StepRunner::evaluate(std::span<const PackedDocuments> micro_batches,
                                 const std::vector<std::shared_future<void>>& ready) {
   return go(micro_batches, ready, Aim::kLossOnly);
+}
+
+std::optional<std::size_t> StepRunner::find_not_finite(std::span<const PackedDocuments> micro_batches,
+                                                       const std::vector<std::shared_future<void>>& ready) {
+  not_finite_.reset();
+  is_watching_ = true;
+  go(micro_batches, ready, Aim::kLossOnly);
+  is_watching_ = false;
+  return not_finite_;
+}
+
+void StepRunner::watch(std::size_t slice_idx, const TensorView& output) {
+  if (!is_watching_) return;
+  std::vector<std::byte> values(output.bytes().size());
+  stream_->copy(values, output.bytes());
+  stream_->synchronize();
+  if (!all_finite(values, schedule_.dtype)) not_finite_ = std::min(not_finite_.value_or(slice_idx), slice_idx);
 }
 
 StepResult StepRunner::go(std::span<const PackedDocuments> micro_batches,
@@ -220,6 +238,7 @@ void StepRunner::forward() {
     for_all(positions_slice(arch_),
             [&](const EndPass& pass, std::span<std::byte> slice, TensorView to) { embed_positions(pass, slice, to); });
   }
+  for (const TensorView& embedded : x) watch(embedding_slice(0), embedded);
   for (std::int64_t first = 0; first < arch_.num_layers(); first += schedule_.group) {
     const std::int64_t last = std::min(arch_.num_layers(), first + schedule_.group);
     std::vector<std::span<std::byte>> slices;
@@ -232,6 +251,7 @@ void StepRunner::forward() {
       for (std::int64_t idx = first; idx < last; ++idx) {
         const TensorView y = boundaries_.make({member.batch_idx, idx + 1}, member.num_tokens());
         block_forward(block_pass(member, idx, slices[static_cast<std::size_t>(idx - first)]), x[batch], y, workspace());
+        watch(block_slice(arch_, idx), y);
         if (aim_ == Aim::kLearn) {
           boundaries_.leave({member.batch_idx, idx});
         } else {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,6 +51,10 @@ class StepRunner {
   // The mean loss alone, over all labels.
   StepResult evaluate(std::span<const PackedDocuments> micro_batches,
                       const std::vector<std::shared_future<void>>& ready);
+  // The first slice on the way to the loss whose output holds a number that is not finite; nothing: all are, up to the
+  // head. Slow: for a step that has gone wrong.
+  std::optional<std::size_t> find_not_finite(std::span<const PackedDocuments> micro_batches,
+                                             const std::vector<std::shared_future<void>>& ready);
 
  private:
   enum class Aim : std::uint8_t { kLearn, kLossOnly };
@@ -68,6 +73,7 @@ class StepRunner {
   void embedding_backward();
   void embedding_gradients();
   void add_losses();
+  void watch(std::size_t slice_idx, const TensorView& output);
 
   GradientPlaces::Sum sum() const { return is_first_ ? GradientPlaces::Sum::kNew : GradientPlaces::Sum::kGoesOn; }
   void end_gradients(std::size_t slice_idx, const std::string& key);
@@ -104,6 +110,8 @@ class StepRunner {
   std::uint64_t dropout_seed_ = 0;
   float loss_scale_ = 1;
   double loss_sum_ = 0;
+  bool is_watching_ = false;  // find_not_finite()
+  std::optional<std::size_t> not_finite_;
 };
 
 }  // namespace sluice

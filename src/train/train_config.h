@@ -87,6 +87,7 @@ struct TrainConfig {
   bool load_best_model_at_end = false;
   std::optional<std::uint64_t> early_stopping_patience;  // evaluations without a better loss
   std::string resume_from_checkpoint;                    // a folder, "latest" of output_dir, or empty: start anew
+  bool overwrite_output_dir = false;                     // a new run replaces the one that is there
 
   std::optional<std::uint64_t> gpu_memory_bytes;
   std::optional<std::uint64_t> host_memory_bytes;

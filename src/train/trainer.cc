@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/units.h"
 
 namespace sluice {
 namespace {
@@ -35,7 +37,8 @@ std::string RunPosition::to_note() const {
                               {"step_in_epoch", data.step_in_epoch},
                               {"total_tokens", total_tokens},
                               {"best_step", best_step},
-                              {"evaluations_since_best", evaluations_since_best}};
+                              {"evaluations_since_best", evaluations_since_best},
+                              {"evaluated_step", evaluated_step}};
   if (best_loss) note["best_loss"] = *best_loss;
   return note.dump();
 }
@@ -50,6 +53,7 @@ RunPosition RunPosition::from_note(const std::string& note) {
     json.at("total_tokens").get_to(position.total_tokens);
     json.at("best_step").get_to(position.best_step);
     json.at("evaluations_since_best").get_to(position.evaluations_since_best);
+    json.at("evaluated_step").get_to(position.evaluated_step);
     if (json.contains("best_loss")) position.best_loss = json.at("best_loss").get<double>();
   } catch (const nlohmann::json::exception&) {
     throw FormatError(
@@ -96,7 +100,7 @@ bool Trainer::is_due(RunStrategy strategy, const StepInterval& interval) const {
     case RunStrategy::kSteps:
       return position_.step % interval.resolve(total_steps_) == 0;
     case RunStrategy::kEpoch:
-      return epoch_ended_ || position_.step == total_steps_;
+      return position_.data.step_in_epoch == 0 || position_.step == total_steps_;
   }
   return false;
 }
@@ -122,10 +126,11 @@ StepReport Trainer::run_step() {
     done = parts_.session->step(batches, settings, after.to_note());
   } catch (const InvalidInput& error) {
     // The state is that of the step before: keep it.
-    parts_.session->commit(position_.to_note());
-    throw InvalidInput(fmt::format("step {}: {}", after.step, error.what()));
+    if (position_.step > 0) parts_.session->commit(position_.to_note());
+    const bool diverged = dynamic_cast<const NotFinite*>(&error) != nullptr;
+    throw InvalidInput(
+        fmt::format("step {}: {}{}", after.step, error.what(), diverged ? "; " + how_to_go_back() : std::string()));
   }
-  epoch_ended_ = after.data.epoch != position_.data.epoch;
   position_ = after;
   return {.step = position_.step,
           .total_steps = total_steps_,
@@ -163,6 +168,8 @@ void Trainer::evaluate_and_judge(const TrainObserver& observer) {
   } else {
     ++position_.evaluations_since_best;
   }
+  position_.evaluated_step = position_.step;
+  if (parts_.session->commits_every_step()) parts_.session->commit(position_.to_note());
   observer.on_evaluation(position_.step, loss);
 }
 
@@ -174,28 +181,113 @@ void Trainer::save(const TrainObserver& observer) {
   parts_.folder->save_checkpoint(
       position_.step, [&](std::size_t slice_idx) { return session.weights(slice_idx); },
       [&](const std::string& folder) { parts_.log->save_state(folder); });
-  if (config_.save_total_limit) {
-    std::vector<std::uint64_t> steps = parts_.folder->checkpoints();
-    // The best one stays, as in Hugging Face's Trainer.
-    if (config_.load_best_model_at_end && position_.best_loss) {
-      steps.erase(std::remove(steps.begin(), steps.end(), position_.best_step), steps.end());
-    }
-    const std::uint64_t limit = std::max<std::uint64_t>(*config_.save_total_limit, 1);
-    for (std::size_t idx = 0; idx + limit < steps.size(); ++idx) {
-      session.drop_snapshot(RunFolder::checkpoint_name(steps[idx]));
-      parts_.folder->remove_checkpoint(steps[idx]);
-    }
-  }
+  drop_old_checkpoints();
   parts_.log->save();
   observer.on_saved(parts_.folder->path(name));
+  if (position_.step < total_steps_) session.reserve_space();  // the checkpoint has taken what steps were to use
+}
+
+// As Hugging Face's Trainer: the newest stay, and the best counts as the second newest. Where one alone may stay, the
+// best stays beside it, since the run goes on from the newest.
+void Trainer::drop_old_checkpoints() {
+  if (!config_.save_total_limit) return;
+  std::vector<std::uint64_t> steps = parts_.folder->checkpoints();
+  std::uint64_t limit = std::max<std::uint64_t>(*config_.save_total_limit, 1);
+  if (config_.load_best_model_at_end && position_.best_loss) {
+    const auto best = std::find(steps.begin(), steps.end(), position_.best_step);
+    if (best != steps.end() && best + 1 != steps.end()) {
+      std::rotate(best, best + 1, steps.end() - 1);
+      limit = std::max<std::uint64_t>(limit, 2);
+    }
+  }
+  for (std::size_t idx = 0; idx + limit < steps.size(); ++idx) {
+    parts_.session->drop_snapshot(RunFolder::checkpoint_name(steps[idx]));
+    parts_.folder->remove_checkpoint(steps[idx]);
+  }
+}
+
+bool Trainer::is_saved() const {
+  const std::vector<std::uint64_t> steps = parts_.folder->checkpoints();
+  return std::find(steps.begin(), steps.end(), position_.step) != steps.end() &&
+         parts_.session->has_snapshot(RunFolder::checkpoint_name(position_.step));
+}
+
+RunEnd Trainer::end_step(const TrainObserver& observer, const ProgressSink& progress) {
+  RunEnd end = RunEnd::kFinished;
+  const bool is_last = position_.step == total_steps_;
+  if (parts_.held_out != nullptr && (is_due(config_.eval_strategy, config_.eval_steps) || is_last)) {
+    if (position_.evaluated_step != position_.step) evaluate_and_judge(observer);
+    if (config_.early_stopping_patience && position_.evaluations_since_best >= *config_.early_stopping_patience) {
+      end = RunEnd::kEarlyStop;
+    }
+  }
+  const bool interrupted = progress.interrupted();
+  if (interrupted && !is_last) end = RunEnd::kInterrupted;
+  if (is_due(config_.save_strategy, config_.save_steps) && !interrupted && !is_saved()) save(observer);
+  return end;
 }
 
 RunSummary Trainer::run(const TrainObserver& observer, const ProgressSink& progress) {
+  try {
+    return run_steps(observer, progress);
+  } catch (const IoError& failure) {
+    throw IoError(failure.errno_value(), how_to_go_on(failure));
+  }
+}
+
+std::string Trainer::how_to_go_on(const IoError& failure) {
+  TrainingSession& session = *parts_.session;
+  try {
+    session.commit(position_.to_note());
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+    // What failed is what is told; the last commit stands.
+  }
+  std::string text = failure.what();
+  if (failure.errno_value() == ENOSPC) {
+    const std::vector<std::uint64_t> missing = session.missing_bytes();
+    for (std::size_t idx = 0; idx < missing.size(); ++idx) {
+      if (missing[idx] == 0) continue;
+      text = fmt::format(
+          "the drive of '{}' is full: free {} there for the run to go on; every checkpoint that is kept takes up to {} "
+          "more (save_total_limit)",
+          session.store().directories()[idx], format_bytes(missing[idx]), format_bytes(session.state_bytes()));
+      break;
+    }
+  }
+  const std::optional<std::string> note = session.committed_note();
+  const std::uint64_t step = note ? RunPosition::from_note(*note).step : 0;
+  return fmt::format("after step {}: {}; everything up to step {} is kept, then go on with 'sluice resume {}'",
+                     position_.step, text, step, config_.output_dir);
+}
+
+std::string Trainer::how_to_go_back() const {
+  if (position_.step == 0) {
+    return "no step was done, so it is not the learning rate: look at base_model, or try dtype=fp32";
+  }
+  // The step that was done last made the weights that fail: of those before it the newest is the one to go back to.
+  std::optional<std::uint64_t> good;
+  for (const std::uint64_t step : parts_.folder->checkpoints()) {
+    if (step < position_.step) good = step;
+  }
+  if (!good) {
+    return fmt::format(
+        "everything up to step {} is kept, but no checkpoint is older: start again with a lower learning_rate and "
+        "overwrite_output_dir=true",
+        position_.step);
+  }
+  return fmt::format(
+      "everything up to step {} is kept; go back and learn more slowly: 'sluice resume {} --from {} "
+      "learning_rate={:.3g}'",
+      position_.step, config_.output_dir, RunFolder::checkpoint_name(*good), config_.learning_rate / 10);
+}
+
+RunSummary Trainer::run_steps(const TrainObserver& observer, const ProgressSink& progress) {
   const Stopwatch stopwatch(*parts_.clock);
   RunSummary summary;
   const std::uint64_t first_step = position_.step;
   double loss_sum = 0;
   double later_seconds = 0;
+  if (position_.step > 0) summary.end = end_step(observer, progress);
   while (position_.step < total_steps_ && summary.end == RunEnd::kFinished) {
     const StepReport report = run_step();
     loss_sum += report.loss;
@@ -206,16 +298,7 @@ RunSummary Trainer::run(const TrainObserver& observer, const ProgressSink& progr
           TrainingEntry{.loss = report.loss, .grad_norm = report.grad_norm, .learning_rate = report.learning_rate});
     }
     observer.on_step(report);
-    const bool is_last = position_.step == total_steps_;
-    if (parts_.held_out != nullptr && (is_due(config_.eval_strategy, config_.eval_steps) || is_last)) {
-      evaluate_and_judge(observer);
-      if (config_.early_stopping_patience && position_.evaluations_since_best >= *config_.early_stopping_patience) {
-        summary.end = RunEnd::kEarlyStop;
-      }
-    }
-    const bool interrupted = progress.interrupted();
-    if (interrupted && !is_last) summary.end = RunEnd::kInterrupted;
-    if (is_due(config_.save_strategy, config_.save_steps) && !interrupted) save(observer);
+    summary.end = end_step(observer, progress);
   }
   parts_.session->commit(position_.to_note());
   parts_.log->save();
@@ -226,17 +309,21 @@ RunSummary Trainer::run(const TrainObserver& observer, const ProgressSink& progr
   summary.best_loss = position_.best_loss;
   if (num_steps > 0) summary.loss = loss_sum / static_cast<double>(num_steps);
   if (num_steps > 1) summary.step_seconds = later_seconds / static_cast<double>(num_steps - 1);
-  if (summary.end == RunEnd::kInterrupted) return summary;
+  if (summary.end != RunEnd::kInterrupted) save_model(observer, progress);
+  return summary;
+}
+
+void Trainer::save_model(const TrainObserver& observer, const ProgressSink& progress) {
+  TrainingSession& session = *parts_.session;
+  const std::string best_name = RunFolder::checkpoint_name(position_.best_step);
   const bool best = config_.load_best_model_at_end && position_.best_loss && position_.best_step != position_.step &&
-                    parts_.session->has_snapshot(RunFolder::checkpoint_name(position_.best_step));
+                    session.has_snapshot(best_name);
   parts_.folder->save_model(
       [&](std::size_t slice_idx) {
-        return best ? parts_.session->weights_in(RunFolder::checkpoint_name(position_.best_step), slice_idx)
-                    : parts_.session->weights(slice_idx);
+        return best ? session.weights_in(best_name, slice_idx) : session.weights(slice_idx);
       },
       progress);
   observer.on_saved(parts_.folder->path(""));
-  return summary;
 }
 
 }  // namespace sluice

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
 #include "base/progress.h"
 #include "data/batch_loader.h"
 #include "train/run_folder.h"
@@ -25,6 +26,7 @@ struct RunPosition {
   std::optional<double> best_loss;  // of evaluations
   std::uint64_t best_step = 0;
   std::uint64_t evaluations_since_best = 0;
+  std::uint64_t evaluated_step = 0;  // the last that was
 
   std::string to_note() const;
   // Throws FormatError where the note is not one of these.
@@ -76,17 +78,27 @@ class Trainer {
   // `position`: where the session is.
   Trainer(Parts parts, RunPosition position, std::uint64_t total_steps);
 
-  // Until the end, or until `interrupted` is seen after a step; then the step is committed.
+  // Until the end, or until `interrupted` is seen after a step; then the step is committed. Evaluations and checkpoints
+  // that were due when the run was stopped come first. Whatever fails, the last step that was done is kept if that can
+  // be, and the message says which is and how to go on.
   RunSummary run(const TrainObserver& observer, const ProgressSink& progress);
 
   // Of a whole run: max_steps, or what its epochs have.
   static std::uint64_t count_steps(const TrainConfig& config, BatchLoader& loader);
 
  private:
+  RunSummary run_steps(const TrainObserver& observer, const ProgressSink& progress);
   StepReport run_step();
+  // What is due after a step. Returns how the run ends here, kFinished: it does not.
+  RunEnd end_step(const TrainObserver& observer, const ProgressSink& progress);
   double evaluate();
   void evaluate_and_judge(const TrainObserver& observer);
+  bool is_saved() const;
   void save(const TrainObserver& observer);
+  void drop_old_checkpoints();
+  void save_model(const TrainObserver& observer, const ProgressSink& progress);
+  std::string how_to_go_on(const IoError& failure);
+  std::string how_to_go_back() const;
   double epoch() const;
   bool is_due(RunStrategy strategy, const StepInterval& interval) const;
 
@@ -95,7 +107,6 @@ class Trainer {
   RunPosition position_;
   std::uint64_t total_steps_;
   LrSchedule schedule_;
-  bool epoch_ended_ = false;  // with the last step
 };
 
 }  // namespace sluice

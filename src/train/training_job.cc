@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/units.h"
 #include "data/example_maker.h"
 #include "format/json_text.h"
@@ -17,6 +18,7 @@
 #include "format/whole_file.h"
 #include "io/threads/threads_engine.h"
 #include "model/adapter_sites.h"
+#include "train/resumed_config.h"
 #include "train/wall_clock.h"
 
 namespace sluice {
@@ -25,6 +27,7 @@ namespace {
 constexpr std::string_view kConfigName = "config.yaml";
 constexpr std::string_view kRunName = "run.json";
 constexpr std::string_view kPlanName = "plan.json";
+constexpr const char* kSkipBad = "skip_bad";  // a run that goes on without bad rows does so when it is resumed
 
 std::optional<RowSchema> schema_of(const std::vector<DatasetChoice>& datasets) {
   const std::string& name = datasets.front().schema;
@@ -59,9 +62,6 @@ void refuse_what_is_not_there(const TrainConfig& config) {
   if (config.optimizer != OptimizerKind::kAdamWFp32) {
     throw InvalidInput("optimizer: of optimizers, AdamW with fp32 moments is there so far: use adamw_torch");
   }
-  if (config.max_samples && config.datasets.size() > 1) {
-    throw InvalidInput("max_samples: it is there for one data set; with several, cut the files");
-  }
 }
 
 AdapterSettings adapter_settings(const TrainConfig& config) {
@@ -81,12 +81,36 @@ bool TrainingJob::holds_run(const std::string& run_dir) {
   return std::filesystem::exists(run_dir + "/" + std::string(kRunName));
 }
 
-TrainConfig TrainingJob::config_of(const std::string& run_dir) {
+std::uint64_t TrainingJob::step_of_checkpoint(const std::string& run_dir, const std::string& checkpoint) {
+  const std::string name = folder_name(checkpoint);
+  const std::optional<std::uint64_t> step = RunFolder::checkpoint_step(name);
+  if (!step) {
+    throw InvalidInput(fmt::format("'{}' is not a checkpoint of a run: name one such as {}/{}", checkpoint, run_dir,
+                                   RunFolder::checkpoint_name(100)));
+  }
+  if (checkpoint.find('/') == std::string::npos) return *step;
+  const std::filesystem::path whole = std::filesystem::absolute(checkpoint).lexically_normal();
+  const std::filesystem::path run = (whole.has_filename() ? whole : whole.parent_path()).parent_path();
+  std::error_code failure;
+  if (!std::filesystem::equivalent(run, run_dir, failure)) {
+    throw InvalidInput(
+        fmt::format("'{}' is not a checkpoint of the run in {}: go on with its own run ('sluice resume {} --from {}'), "
+                    "or begin with its weights (base_model: {})",
+                    checkpoint, run_dir, run.string(), name, checkpoint));
+  }
+  return *step;
+}
+
+TrainConfig TrainingJob::config_of(const std::string& run_dir, const std::vector<std::string>& overrides) {
   const std::string path = run_dir + "/" + std::string(kConfigName);
   if (!std::filesystem::exists(path)) {
     throw InvalidInput(fmt::format("{} has no {}: it is not the output_dir of a training run", run_dir, kConfigName));
   }
-  TrainConfig config = read_train_config(path).config;
+  const TrainConfig begun = read_train_config(path).config;
+  TrainConfig config = overrides.empty() ? begun : read_train_config(path, overrides).config;
+  if (config.output_dir != begun.output_dir) {
+    throw InvalidInput("output_dir: a run goes on in its own folder; move the folder instead");
+  }
   config.output_dir = run_dir;  // it may have been moved
   return config;
 }
@@ -94,9 +118,11 @@ TrainConfig TrainingJob::config_of(const std::string& run_dir) {
 TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_rows, const ProgressSink& progress)
     : config_(config),
       start_(start),
+      bad_rows_(bad_rows),
       engine_(std::make_unique<ThreadsEngine>(4)),
       wall_clock_(std::make_unique<WallClock>()) {
   refuse_what_is_not_there(config_);
+  if (start == JobStart::kResume) require_resumable(config_of(config_.output_dir), config_, config_.output_dir);
   const ModelFolder model_folder = look_into_model_folder(files_, config_.base_model);
   model_ = describe_model(read_model_config(model_folder));
   if (config_.adapter != AdapterKind::kNone) model_.arch.adapter = make_adapter(model_, adapter_settings(config_));
@@ -110,11 +136,14 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
                                                          .base_model = config_.base_model,
                                                          .output_dir = config_.output_dir,
                                                          .dtype = config_.dtype});
+  lock_ = files_.lock(config_.output_dir);
   const std::string run_path = folder_->path(std::string(kRunName));
   if (start == JobStart::kNew) {
-    if (holds_run(config_.output_dir)) {
-      throw InvalidInput(fmt::format(
-          "{0} holds a run already: go on with 'sluice resume {0}', or choose another output_dir", config_.output_dir));
+    if (holds_run(config_.output_dir) && !config_.overwrite_output_dir) {
+      throw InvalidInput(
+          fmt::format("{0} holds a run already: go on with 'sluice resume {0}', choose another output_dir, or replace "
+                      "it with overwrite_output_dir=true",
+                      config_.output_dir));
     }
     started_unix_s_ = wall_clock_->now_ns() / 1'000'000'000;
   } else {
@@ -123,14 +152,14 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
       throw FormatError(fmt::format("{}: there is no number started_unix_s", run_path));
     }
     started_unix_s_ = run["started_unix_s"].get<std::int64_t>();
+    if (run.value(kSkipBad, nlohmann::json(false)) == true) bad_rows_ = BadRows::kSkip;
   }
 
-  train_data_ = prepare(config_.datasets, "train", bad_rows, progress);
+  train_data_ = prepare(config_.datasets, "train", progress);
   if (!config_.test_datasets.empty()) {
-    held_out_data_ = prepare(config_.test_datasets, "held-out", bad_rows, progress);
+    held_out_data_ = prepare(config_.test_datasets, "held-out", progress);
   }
   split_ = split_examples(train_data_->num_examples(), held_out_data_ ? 0 : config_.val_set_size, config_.seed);
-  if (config_.max_samples && split_.train.size() > *config_.max_samples) split_.train.resize(*config_.max_samples);
   const BatchOptions batches{.sequence_len = config_.sequence_len,
                              .micro_batch_size = config_.micro_batch_size,
                              .accumulation = config_.gradient_accumulation_steps,
@@ -149,12 +178,12 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
 
 TrainingJob::~TrainingJob() = default;
 
-PreparedData TrainingJob::prepare(const std::vector<DatasetChoice>& datasets, const std::string& name, BadRows bad_rows,
+PreparedData TrainingJob::prepare(const std::vector<DatasetChoice>& datasets, const std::string& name,
                                   const ProgressSink& progress) {
   const ExampleMaker maker(text_, {.sequence_len = config_.sequence_len,
                                    .learn = config_.train_on_inputs ? Learn::kEverything : Learn::kAnswers,
                                    .unix_time_s = started_unix_s_});
-  DataSource source{.schema = schema_of(datasets)};
+  DataSource source{.schema = schema_of(datasets), .max_rows = config_.max_samples};
   for (const DatasetChoice& dataset : datasets) source.files.push_back(dataset.path);
   make_model_folder(folder_->path("data"));
   return prepare_data({.files = files_,
@@ -162,7 +191,7 @@ PreparedData TrainingJob::prepare(const std::vector<DatasetChoice>& datasets, co
                        .path = folder_->path("data/" + name + ".tokens"),
                        .source = std::move(source),
                        .maker = maker,
-                       .bad_rows = bad_rows},
+                       .bad_rows = bad_rows_},
                       progress);
 }
 
@@ -175,6 +204,7 @@ std::int64_t TrainingJob::batch_tokens() const {
 }
 
 void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, const ProgressSink& progress) {
+  if (start_ == JobStart::kNew && config_.overwrite_output_dir) remove_old_run();
   for (const std::string& directory : store_directories_) make_model_folder(directory);
   session_ = std::make_unique<TrainingSession>(SessionOptions{.model = &model_,
                                                               .schedule = memory.schedule,
@@ -185,25 +215,78 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
                                                               .num_threads = memory.num_threads,
                                                               .seed = config_.seed,
                                                               .trace = memory.trace});
+  if (return_step_) restore_checkpoint();
   const std::optional<std::string> note = session_->committed_note();
-  if (note) {
-    if (start_ == JobStart::kNew) {
-      throw InvalidInput(fmt::format("{} holds the state of another run: choose another cache directory or remove it",
-                                     store_directories_.front()));
-    }
+  if (note) position_ = RunPosition::from_note(*note);
+  if (note && start_ == JobStart::kNew && position_.step > 0) {
+    throw InvalidInput(fmt::format("{} holds the state of another run: choose another cache directory or remove it",
+                                   store_directories_.front()));
+  }
+  if (note && start_ == JobStart::kResume) {
+    drop_strays();
     session_->resume(*slices_);
-    position_ = RunPosition::from_note(*note);
   } else {
+    // Where a new run finds a beginning, another was ended before it had made a step.
+    position_ = {};
     session_->begin(*slices_, position_.to_note(), progress);
   }
   folder_->remove_leftovers();
+  write_whole_file(files_, *engine_, folder_->path(std::string(kConfigName)), write_as_run(config_));
   if (start_ == JobStart::kNew) {
-    write_whole_file(files_, *engine_, folder_->path(std::string(kConfigName)), write_as_run(config_));
-    write_whole_file(files_, *engine_, folder_->path(std::string(kRunName)),
-                     nlohmann::ordered_json{{"started_unix_s", started_unix_s_}}.dump(2) + "\n");
+    write_whole_file(
+        files_, *engine_, folder_->path(std::string(kRunName)),
+        nlohmann::ordered_json{{"started_unix_s", started_unix_s_}, {kSkipBad, bad_rows_ == BadRows::kSkip}}.dump(2) +
+            "\n");
   }
   write_whole_file(files_, *engine_, folder_->path(std::string(kPlanName)), plan_json + "\n");
   open_log();
+}
+
+void TrainingJob::remove_old_run() {
+  if (holds_run(config_.output_dir)) {
+    log_warning(fmt::format("overwrite_output_dir: the run in {} and its checkpoints are removed", config_.output_dir));
+  }
+  folder_->remove_run();
+  for (const std::string& directory : store_directories_) {
+    std::error_code failure;
+    std::filesystem::remove_all(directory, failure);
+    if (failure) throw IoError(failure.value(), fmt::format("could not remove {}: {}", directory, failure.message()));
+  }
+}
+
+void TrainingJob::go_back_to(std::uint64_t step, std::function<void(const GoingBack&)> announce) {
+  return_step_ = step;
+  announce_return_ = std::move(announce);
+}
+
+void TrainingJob::restore_checkpoint() {
+  const std::string name = RunFolder::checkpoint_name(*return_step_);
+  GoingBack going{.to_step = *return_step_};
+  std::vector<std::string> others;
+  for (const std::string& snapshot : session_->snapshots()) {
+    const std::optional<std::uint64_t> step = RunFolder::checkpoint_step(snapshot);
+    if (step && *step > *return_step_) going.dropped.push_back(snapshot);
+    if (step && snapshot != name) others.push_back(snapshot);
+  }
+  if (!session_->has_snapshot(name)) {
+    throw InvalidInput(fmt::format("the run in {} has no {} to go back to; it has {}", config_.output_dir, name,
+                                   others.empty() ? "none" : fmt::format("{}", fmt::join(others, ", "))));
+  }
+  going.from_step = RunPosition::from_note(session_->committed_note().value_or("")).step;
+  if (announce_return_) announce_return_(going);
+  session_->go_back(name, going.dropped);
+}
+
+void TrainingJob::drop_strays() {
+  const std::vector<std::uint64_t> folders = folder_->checkpoints();
+  for (const std::string& snapshot : session_->snapshots()) {
+    const std::optional<std::uint64_t> step = RunFolder::checkpoint_step(snapshot);
+    if (!step || *step == position_.step) continue;  // its folder may be due
+    if (std::find(folders.begin(), folders.end(), *step) == folders.end()) session_->drop_snapshot(snapshot);
+  }
+  for (const std::uint64_t step : folders) {
+    if (step > position_.step) folder_->remove_checkpoint(step);
+  }
 }
 
 void TrainingJob::open_log() {
@@ -229,6 +312,11 @@ void TrainingJob::open_log() {
   state.rewind(position_.step);
   state.global_step = position_.step;
   state.num_input_tokens_seen = position_.total_tokens;
+  state.best_metric = position_.best_loss;
+  state.best_model_checkpoint.reset();
+  if (position_.best_loss) {
+    state.best_model_checkpoint = folder_->path(RunFolder::checkpoint_name(position_.best_step));
+  }
   log_ = std::make_unique<RunLog>(RunLog::resume(place, std::move(state)));
 }
 

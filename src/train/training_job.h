@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,13 @@
 namespace sluice {
 
 enum class JobStart : std::uint8_t { kNew, kResume };
+
+// A run that goes on from one of its checkpoints, and what it gives up for that.
+struct GoingBack {
+  std::uint64_t from_step = 0;
+  std::uint64_t to_step = 0;
+  std::vector<std::string> dropped;  // checkpoints that came later
+};
 
 // How the job is to use the machine.
 struct JobMemory {
@@ -54,6 +62,10 @@ class TrainingJob {
   std::int64_t batch_tokens() const;
   const std::vector<std::string>& store_directories() const { return store_directories_; }
 
+  // Before open(), for a run that is resumed: go on from the checkpoint of this step. What came later is dropped in
+  // open(), after `announce` was told; it throws InvalidInput where there is no such checkpoint.
+  void go_back_to(std::uint64_t step, std::function<void(const GoingBack&)> announce);
+
   // Takes the memory and the store; weights are there on return. `plan_json` is kept beside the run.
   void open(const JobMemory& memory, const std::string& plan_json, const ProgressSink& progress);
   const RunPosition& position() const { return position_; }  // after open()
@@ -61,18 +73,26 @@ class TrainingJob {
 
   RunSummary run(const TrainObserver& observer, const ProgressSink& progress);
 
+  // The step of `checkpoint`, a name such as checkpoint-4 or its folder. Throws InvalidInput where it is not a
+  // checkpoint's name, or the folder is not of the run in `run_dir`.
+  static std::uint64_t step_of_checkpoint(const std::string& run_dir, const std::string& checkpoint);
   // Whether a run has begun in this folder.
   static bool holds_run(const std::string& run_dir);
-  // The configuration that a run folder was made with.
-  static TrainConfig config_of(const std::string& run_dir);
+  // The configuration that a run folder was made with, and what is to change.
+  static TrainConfig config_of(const std::string& run_dir, const std::vector<std::string>& overrides = {});
 
  private:
-  PreparedData prepare(const std::vector<DatasetChoice>& datasets, const std::string& name, BadRows bad_rows,
+  PreparedData prepare(const std::vector<DatasetChoice>& datasets, const std::string& name,
                        const ProgressSink& progress);
+  void remove_old_run();
+  void restore_checkpoint();
+  // What a crash may have left: snapshots without a folder, folders of steps that were given up.
+  void drop_strays();
   void open_log();
 
   TrainConfig config_;
   JobStart start_;
+  BadRows bad_rows_;
   PosixFileSystem files_;
   std::unique_ptr<IoEngine> engine_;
   SteadyClock clock_;
@@ -88,6 +108,9 @@ class TrainingJob {
   std::uint64_t total_steps_ = 0;
   std::vector<std::string> store_directories_;
   std::unique_ptr<RunFolder> folder_;
+  std::unique_ptr<DirectoryLock> lock_;
+  std::optional<std::uint64_t> return_step_;
+  std::function<void(const GoingBack&)> announce_return_;
   std::unique_ptr<TrainingSession> session_;
   RunPosition position_;
   std::unique_ptr<RunLog> log_;

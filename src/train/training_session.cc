@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -10,8 +11,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "model/adapter_layout.h"
 #include "model/slice_layout.h"
 #include "tier/measured_shape.h"
+#include "train/finite_numbers.h"
 #include "train/state_keys.h"
 
 namespace sluice {
@@ -45,7 +48,7 @@ TrainingSession::TrainingSession(const SessionOptions& options)
       ring_(device_, *choice_.engine, host_, staging_shape(options.buffers.staging_bytes, store_->chunk_bytes())),
       keeper_({.device = &device_, .host = &host_, .store = store_.get(), .ring = &ring_, .trace = options.trace}),
       ready_(num_slices(arch_)) {
-  CHECK(store_->chunk_bytes() == options.buffers.chunk_bytes, "the plan was made for this store");
+  if (store_->chunk_bytes() != options.buffers.chunk_bytes) refuse_other_model();
   add_weights(weight_keeping());
   runner_ = std::make_unique<StepRunner>(device_, arch_, keeper_, options_.schedule, options_.trace);
   optimizer_ = std::make_unique<OptimizerLane>(OptimizerLane::Options{.arch = &arch_,
@@ -56,11 +59,55 @@ TrainingSession::TrainingSession(const SessionOptions& options)
                                                                       .num_threads = options_.num_threads,
                                                                       .num_windows = options_.buffers.optimizer_windows,
                                                                       .trace = options_.trace});
-  const StepMemory memory = step_memory(arch_, options_.schedule, options_.buffers);
-  // What is committed is there already; a run that will not fit fails here, before it starts.
-  const std::uint64_t taken = store_->taken_bytes();
-  if (memory.drives.total() > taken) store_->reserve_space(memory.drives.total() - taken);
 }
+
+void TrainingSession::refuse_other_model() const {
+  throw InvalidInput(
+      fmt::format("'{}' holds the state of another model than base_model: name the model that the run began with, or "
+                  "another output_dir",
+                  options_.store_directories.front()));
+}
+
+void TrainingSession::require_same_model() const {
+  std::set<std::string> expected;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch_); ++slice_idx) {
+    const std::string key = weights_key(arch_, slice_idx);
+    const auto is_there = [&](const std::string& wanted, std::uint64_t size_bytes) {
+      const SliceRef version = store_->find(wanted);
+      return version != nullptr && version->size_bytes() == size_bytes;
+    };
+    // Beside adapters, weights that live in memory are in no commit.
+    const bool may_lack = arch_.adapter.exists() && store_->find(key) == nullptr;
+    const std::uint64_t adapter = adapter_bytes(arch_, slice_idx);
+    if ((!may_lack && !is_there(key, weight_bytes(arch_, options_.schedule, slice_idx))) ||
+        (adapter > 0 && !is_there(adapter_key(arch_, slice_idx), adapter))) {
+      refuse_other_model();
+    }
+    expected.insert(key);
+  }
+  for (const SliceRef& version : store_->committed()) {
+    if (is_weights_key(version->key()) && !expected.contains(version->key())) refuse_other_model();
+  }
+}
+
+std::uint64_t TrainingSession::state_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const SliceRef& version : store_->committed()) bytes += version->stored_bytes();
+  return bytes;
+}
+
+std::uint64_t TrainingSession::more_bytes() const {
+  std::uint64_t there = 0;
+  for (const SliceRef& version : store_->committed()) {
+    if (keeper_.is_on_drives(version->key())) there += version->stored_bytes();
+  }
+  const std::uint64_t total = step_memory(arch_, options_.schedule, options_.buffers).drives.total();
+  return (total > there ? total - there : 0) + keeper_.durable_memory_bytes();
+}
+
+void TrainingSession::reserve_space() { store_->reserve_space(more_bytes()); }
+
+std::vector<std::uint64_t> TrainingSession::missing_bytes() const { return store_->missing_bytes(more_bytes()); }
 
 TrainingSession::~TrainingSession() {
   // Whoever wanted to know what the last update did has waited for it.
@@ -85,7 +132,8 @@ std::optional<std::string> TrainingSession::committed_note() const {
 }
 
 void TrainingSession::begin(const CheckpointSlices& checkpoint, const std::string& note, const ProgressSink& progress) {
-  CHECK(!committed_note(), "a run begins once");
+  for (const SliceRef& version : store_->committed()) store_->remove(version->key());
+  reserve_space();  // a run that will not fit fails before it starts
   const std::size_t total = num_slices(arch_);
   fill_weights(weight_keeping(), checkpoint, [&](std::size_t slice_idx) {
     if (progress.interrupted()) throw Cancelled("interrupted while the weights were read; nothing was kept");
@@ -96,24 +144,40 @@ void TrainingSession::begin(const CheckpointSlices& checkpoint, const std::strin
 
 void TrainingSession::resume(const CheckpointSlices& checkpoint) {
   CHECK(committed_note(), "a commit to resume from");
+  require_same_model();
+  reserve_space();
   keeper_.load_memory();
   if (arch_.adapter.exists()) refill_weights(weight_keeping(), checkpoint);
 }
 
-void TrainingSession::require_finite(const StepResult& result, double norm) {
-  if (std::isfinite(result.loss) && std::isfinite(norm)) return;
+void TrainingSession::go_back(const std::string& snapshot, const std::vector<std::string>& dropped) {
+  store_->restore(snapshot, dropped);
+}
+
+std::string TrainingSession::why_not_finite(std::span<const PackedDocuments> micro_batches) {
+  wait();
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch_); ++slice_idx) {
+    if (all_finite(weights(slice_idx), trained_dtype(arch_, options_.schedule.dtype))) continue;
+    return fmt::format("the {} of {} hold infinities or NaN", arch_.adapter.exists() ? "adapter" : "weights",
+                       slice_name(arch_, slice_idx));
+  }
+  const std::optional<std::size_t> slice_idx = runner_->find_not_finite(micro_batches, ready_);
+  return fmt::format("what {} computes is infinite or NaN, though all {} are finite",
+                     slice_idx ? slice_name(arch_, *slice_idx) : slice_name(arch_, head_slice(arch_, 0)),
+                     arch_.adapter.exists() ? "adapters" : "weights");
+}
+
+void TrainingSession::require_finite(const StepResult& result, double norm,
+                                     std::span<const PackedDocuments> micro_batches) {
   if (!std::isfinite(result.loss)) {
-    throw InvalidInput(
-        "the loss is no longer a number: lower the learning rate or look at the rows of this step; everything up to "
-        "the step before it is kept");
+    throw NotFinite(fmt::format("the loss is not a finite number: {}", why_not_finite(micro_batches)));
   }
-  for (std::size_t slice_idx = 0; slice_idx < result.squares.size(); ++slice_idx) {
+  // What is not finite goes on to the slices below: the last one is where it began.
+  for (std::size_t slice_idx = result.squares.size(); slice_idx-- > 0;) {
     if (std::isfinite(result.squares[slice_idx])) continue;
-    throw InvalidInput(
-        fmt::format("the gradients of {} are no longer numbers: lower the learning rate or look at the rows of this "
-                    "step; everything up to the step before it is kept",
-                    slice_name(arch_, slice_idx)));
+    throw NotFinite(fmt::format("the gradients of {} are not finite numbers", slice_name(arch_, slice_idx)));
   }
+  if (!std::isfinite(norm)) throw NotFinite("the norm of all gradients is not a finite number");
 }
 
 SessionStep TrainingSession::step(std::span<const PackedDocuments> micro_batches, const UpdateSettings& settings,
@@ -121,7 +185,7 @@ SessionStep TrainingSession::step(std::span<const PackedDocuments> micro_batches
   const std::uint64_t dropout_seed = Random(options_.seed ^ static_cast<std::uint64_t>(settings.adam.step)).next();
   SessionStep step{.result = runner_->run(micro_batches, ready_, dropout_seed)};
   step.grad_norm = std::sqrt(step.result.squared_norm);
-  require_finite(step.result, step.grad_norm);
+  require_finite(step.result, step.grad_norm, micro_batches);
   AdamWSettings adam = settings.adam;
   if (settings.max_grad_norm > 0) {
     // As torch.nn.utils.clip_grad_norm_.
@@ -141,14 +205,20 @@ void TrainingSession::wait() { optimizer_->wait(); }
 
 void TrainingSession::commit(const std::string& note) {
   wait();
-  if (commits_every_step_) return;  // it is there already
-  keeper_.stage_memory();
+  if (committed_note() == note) return;
+  if (!commits_every_step_) keeper_.stage_memory();
   store_->commit(note);
 }
 
+std::vector<std::string> TrainingSession::snapshots() const {
+  std::vector<std::string> names;
+  for (const SnapshotInfo& info : store_->snapshots()) names.push_back(info.name);
+  return names;
+}
+
 bool TrainingSession::has_snapshot(const std::string& name) const {
-  const std::vector<SnapshotInfo> snapshots = store_->snapshots();
-  return std::any_of(snapshots.begin(), snapshots.end(), [&](const SnapshotInfo& info) { return info.name == name; });
+  const std::vector<std::string> names = snapshots();
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 void TrainingSession::keep_snapshot(const std::string& name) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/page_memory.h"
 #include "base/progress.h"
 #include "device/cpu/cpu_device.h"
@@ -46,6 +47,12 @@ struct UpdateSettings {
   double max_grad_norm = 0;  // 0: no clip
 };
 
+// Loss or gradients of a step are not finite numbers; says which slice they come from.
+class NotFinite : public InvalidInput {
+ public:
+  using InvalidInput::InvalidInput;
+};
+
 struct SessionStep {
   StepResult result;
   double grad_norm = 0;  // before the clip
@@ -53,30 +60,45 @@ struct SessionStep {
 
 class TrainingSession {
  public:
-  // Opens the store in the directories, or makes one. Throws OutOfBudget, IoError where the drives have no room.
+  // Opens the store in the directories, or makes one. Throws OutOfBudget; InvalidInput where it is another model's.
   explicit TrainingSession(const SessionOptions& options);
   ~TrainingSession();
 
   // The note of the last commit; nothing: begin().
   std::optional<std::string> committed_note() const;
+  // Both throw IoError where the drives have no room for the run. begin() forgets what was committed; resume() throws
+  // InvalidInput where that is the state of another model.
   void begin(const CheckpointSlices& checkpoint, const std::string& note, const ProgressSink& progress);
   // The checkpoint is the one the run began with: weights that no commit has come from there.
   void resume(const CheckpointSlices& checkpoint);
+  // Before resume(): the last commit is that of a snapshot again, the snapshots `dropped` are gone.
+  void go_back(const std::string& snapshot, const std::vector<std::string>& dropped);
 
-  // Forward, backward, and the start of the update. `note` is what the step's commit will say. Throws InvalidInput,
-  // with nothing updated, where loss or gradients are not finite numbers; what the last step's update has thrown.
+  // Forward, backward, and the start of the update. `note` is what the step's commit will say. Throws NotFinite, with
+  // nothing updated; what the last step's update has thrown.
   SessionStep step(std::span<const PackedDocuments> micro_batches, const UpdateSettings& settings,
                    const std::string& note);
   StepResult evaluate(std::span<const PackedDocuments> micro_batches);
   // Until the last update is through. Throws what it has thrown.
   void wait();
 
-  // Durable on return: everything as the last step left it.
+  // Durable on return: everything as the last step left it. A note stands for one state: where the last commit has it,
+  // nothing is written.
   void commit(const std::string& note);
+  // Whether steps are committed as they are done, so that a commit costs next to nothing.
+  bool commits_every_step() const { return commits_every_step_; }
   // Snapshots of the last commit; one of the same name is replaced, one that is not there is no matter.
   void keep_snapshot(const std::string& name);
   void drop_snapshot(const std::string& name);
   bool has_snapshot(const std::string& name) const;
+  std::vector<std::string> snapshots() const;
+
+  // Sets room on the drives aside for the steps up to the next commit beside what is kept, so that a drive that will be
+  // full shows while everything is committed. Throws IoError.
+  void reserve_space();
+  // For each store directory, what must be freed on its drive for the run to go on from its last commit.
+  std::vector<std::uint64_t> missing_bytes() const;
+  std::uint64_t state_bytes() const;  // of a commit, on all drives together
 
   // What is trained of a slice, after wait(); good until the next call. Empty where nothing is.
   std::span<const std::byte> weights(std::size_t slice_idx);
@@ -92,7 +114,12 @@ class TrainingSession {
  private:
   WeightKeeping weight_keeping();
   std::span<std::byte> memory_for(std::size_t slice_idx);
-  void require_finite(const StepResult& result, double norm);
+  void require_finite(const StepResult& result, double norm, std::span<const PackedDocuments> micro_batches);
+  std::string why_not_finite(std::span<const PackedDocuments> micro_batches);
+  [[noreturn]] void refuse_other_model() const;
+  void require_same_model() const;
+  // What the run takes on the drives beside what is kept, up to its next commit.
+  std::uint64_t more_bytes() const;
 
   SessionOptions options_;
   const Architecture& arch_;
