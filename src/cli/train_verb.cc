@@ -126,7 +126,8 @@ void print_end(const TrainingJob& job, const Plan& plan, const RunSummary& summa
   }
   fmt::print(stderr, "{} steps in {:.1f} s, mean loss {:.4f}; a step took {:.3f} s, planned were {:.3f} s\n",
              summary.steps, summary.seconds, summary.loss, summary.step_seconds, plan.forecast.step_s);
-  fmt::print(stderr, "model in {0}, curve in {0}/loss_curve.svg\n", dir);
+  fmt::print(stderr, "{1} in {0}, curve in {0}/loss_curve.svg\n", dir,
+             job.config().adapter == AdapterKind::kNone ? "model" : "adapter");
 }
 
 // Checkpoints pass through the ring also where no state lives on the drives: then it is what host memory has left.
