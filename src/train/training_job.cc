@@ -58,12 +58,21 @@ void refuse_what_is_not_there(const TrainConfig& config) {
   if (config.adapter != AdapterKind::kNone) {
     throw InvalidInput("adapter: LoRA and QLoRA are not there yet; leave the key out to train all parameters");
   }
-  if (config.optimizer != OptimizerKind::kAdamWFp32) {
-    throw InvalidInput("optimizer: of optimizers, AdamW with fp32 moments is there so far: use adamw_torch");
-  }
   if (config.max_samples && config.datasets.size() > 1) {
     throw InvalidInput("max_samples: it is there for one data set; with several, cut the files");
   }
+}
+
+// What the state on the drives is made of cannot change on the way.
+void require_same_state(const TrainConfig& config, const TrainConfig& begun) {
+  const auto state = [](const TrainConfig& of) {
+    return fmt::format("{} and {}", describe(optimizer_state_of(of)), of.dtype == DType::kBF16 ? "bf16" : "fp32");
+  };
+  if (state(config) == state(begun)) return;
+  throw InvalidInput(
+      fmt::format("the run in {} began with {}, and cannot go on with {}: take its optimizer, momentum and "
+                  "dtype, or begin anew in another output_dir",
+                  config.output_dir, state(begun), state(config)));
 }
 
 }  // namespace
@@ -108,6 +117,7 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
     }
     started_unix_s_ = wall_clock_->now_ns() / 1'000'000'000;
   } else {
+    require_same_state(config_, config_of(config_.output_dir));
     const nlohmann::json run = read_json_file(run_path, kMiB);
     if (!run.contains("started_unix_s") || !run["started_unix_s"].is_number_integer()) {
       throw FormatError(fmt::format("{}: there is no number started_unix_s", run_path));
@@ -173,6 +183,8 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
                                                               .host_bytes = memory.host_bytes,
                                                               .store_directories = store_directories_,
                                                               .num_threads = memory.num_threads,
+                                                              .momentum = config_.momentum,
+                                                              .seed = config_.seed,
                                                               .trace = memory.trace});
   const std::optional<std::string> note = session_->committed_note();
   if (note) {

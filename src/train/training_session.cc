@@ -54,6 +54,8 @@ TrainingSession::TrainingSession(const SessionOptions& options)
                                                                       .schedule = &options_.schedule,
                                                                       .num_threads = options_.num_threads,
                                                                       .num_windows = options_.buffers.optimizer_windows,
+                                                                      .momentum = options_.momentum,
+                                                                      .seed = options_.seed,
                                                                       .trace = options_.trace});
   const StepMemory memory = step_memory(arch_, options_.schedule, options_.buffers);
   // What is committed is there already; a run that will not fit fails here, before it starts.
@@ -90,7 +92,26 @@ void TrainingSession::begin(const CheckpointSlices& checkpoint, const std::strin
 
 void TrainingSession::resume() {
   CHECK(committed_note(), "a commit to resume from");
+  require_same_state();
   keeper_.load_memory();
+}
+
+// Bytes of another form would be read as numbers all the same.
+void TrainingSession::require_same_state() {
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch_); ++slice_idx) {
+    for (const std::string& key : {weights_key(arch_, slice_idx), optimizer_key(arch_, slice_idx)}) {
+      const SliceRef version = store_->find(key);
+      const std::uint64_t found = version ? version->size_bytes() : 0;
+      const std::uint64_t wanted = keeper_.has(key) ? keeper_.size_bytes(key) : 0;
+      // Optimizer state is there from the first update on.
+      if (found == wanted || (found == 0 && key == optimizer_key(arch_, slice_idx))) continue;
+      throw InvalidInput(
+          fmt::format("{} of the committed state has {} bytes, and {} in {} would have {}: go on with the model, the "
+                      "dtype and the optimizer that the run began with",
+                      key, found, describe(options_.schedule.optimizer),
+                      options_.schedule.dtype == DType::kBF16 ? "bf16" : "f32", wanted));
+    }
+  }
 }
 
 void TrainingSession::require_finite(const StepResult& result, double norm) {
