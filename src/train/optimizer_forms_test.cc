@@ -43,8 +43,7 @@ class OptimizerForms : public testing::Test {
   }
 
   struct Learned {
-    double first_loss = 0;
-    double last_loss = 0;            // mean over the documents
+    std::vector<double> losses;      // one a step
     std::uint64_t state_bytes = 0;   // in the store
     std::uint64_t memory_bytes = 0;  // as planned: two versions
   };
@@ -60,8 +59,7 @@ class OptimizerForms : public testing::Test {
     for (std::int64_t step = 1; step <= kNumSteps; ++step) {
       const SessionStep done = session.step(
           data.step(step % 2), {.adam = {.learning_rate = learning_rate, .step = step}, .max_grad_norm = 1}, "");
-      if (step <= 2) learned.first_loss += done.result.loss / 2;
-      if (step > kNumSteps - 2) learned.last_loss += done.result.loss / 2;
+      learned.losses.push_back(done.result.loss);
     }
     session.commit("");
     for (std::size_t slice_idx = 0; slice_idx < num_slices(opened_.arch()); ++slice_idx) {
@@ -77,12 +75,16 @@ class OptimizerForms : public testing::Test {
 };
 
 TEST_F(OptimizerForms, ShortMomentsLearnAsWellAsF32MomentsAndTakeLess) {
-  const Learned whole = learn(OptimizerState::kAdamWF32, 1e-2);
-  ASSERT_LT(whole.last_loss, 0.7 * whole.first_loss);
+  constexpr double kRate = 4e-3;
+  const Learned whole = learn(OptimizerState::kAdamWF32, kRate);
+  ASSERT_LT(whole.losses.back(), 0.7 * whole.losses.front());
   for (const auto& [optimizer, share] :
        {std::pair(OptimizerState::kAdamWBF16, 0.65), std::pair(OptimizerState::kAdamW8Bit, 0.5)}) {
-    const Learned found = learn(optimizer, 1e-2);
-    EXPECT_NEAR(found.last_loss, whole.last_loss, 0.05 * whole.first_loss) << name(optimizer);
+    const Learned found = learn(optimizer, kRate);
+    for (std::size_t idx = 0; idx < found.losses.size(); ++idx) {
+      EXPECT_NEAR(found.losses[idx], whole.losses[idx], 0.04 * whole.losses[idx])
+          << name(optimizer) << ", step " << idx;
+    }
     EXPECT_LE(static_cast<double>(found.state_bytes), share * static_cast<double>(whole.state_bytes))
         << name(optimizer);
     EXPECT_EQ(found.memory_bytes, 2 * found.state_bytes) << name(optimizer);
@@ -93,8 +95,8 @@ TEST_F(OptimizerForms, ShortMomentsLearnAsWellAsF32MomentsAndTakeLess) {
 TEST_F(OptimizerForms, SgdLearnsWithTheTrailingBitsAndItsVelocityAlone) {
   const Learned plain = learn(OptimizerState::kSgd, 0.5);
   const Learned heavy = learn(OptimizerState::kSgdMomentum, 0.1);
-  EXPECT_LT(plain.last_loss, 0.95 * plain.first_loss);
-  EXPECT_LT(heavy.last_loss, 0.95 * heavy.first_loss);
+  EXPECT_LT(plain.losses.back(), 0.8 * plain.losses.front());
+  EXPECT_LT(heavy.losses.back(), 0.8 * heavy.losses.front());
   EXPECT_EQ(heavy.state_bytes, 3 * plain.state_bytes);
 }
 
