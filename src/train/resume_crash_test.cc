@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -41,8 +42,18 @@ SessionOptions options_for(const OpenedModel& opened, const std::string& directo
   return options;
 }
 
-// Runs on to the end, from wherever the store is. Every seventh step is saved where not every one is.
-void train(const std::string& folder, const std::string& directory, const Way& way) {
+constexpr char kBegan = 'b';
+constexpr char kResumed = 'r';
+constexpr char kStepped = 's';
+
+void tell(int pipe, char what) {
+  const ssize_t written = ::write(pipe, &what, 1);
+  EXPECT_EQ(written, 1);
+}
+
+// Runs on to the end, from wherever the store is, and tells of every step. Every seventh step is saved where not every
+// one is.
+void train(const std::string& folder, const std::string& directory, const Way& way, int pipe) {
   const OpenedModel opened(folder);
   const SessionOptions options = options_for(opened, directory, way);
   TrainingSession session(options);
@@ -52,11 +63,13 @@ void train(const std::string& folder, const std::string& directory, const Way& w
   } else {
     session.begin(opened.slices(), "0", {});
   }
+  tell(pipe, note.value_or("0") == "0" ? kBegan : kResumed);
   RandomSteps data(opened.arch());
   for (std::int64_t step = std::stoll(note.value_or("0")) + 1; step <= kNumSteps; ++step) {
     session.step(data.step(step),
                  {.adam = {.learning_rate = 3e-3, .weight_decay = 0.1, .step = step}, .max_grad_norm = 0.5},
                  std::to_string(step));
+    tell(pipe, kStepped);
     if (step % 7 == 0 || step == kNumSteps) session.commit(std::to_string(step));
   }
   session.wait();
@@ -76,29 +89,46 @@ std::vector<std::byte> final_weights(const std::string& folder, const std::strin
   return all;
 }
 
-// Forks a process that trains, kills it `num_kills` times at random moments, then lets it end. This process has no
-// threads, which a fork would lose.
-int kill_and_resume(const std::string& folder, const std::string& directory, const Way& way, int num_kills,
-                    Random& random) {
+struct Killed {
   int num_killed = 0;
+  int num_resumed = 0;  // processes that went on from some step
+};
+
+// Forks a process that trains, kills it `num_kills` times, each after a few steps and a little more, then lets it end.
+// This process has no threads, which a fork would lose.
+Killed kill_and_resume(const std::string& folder, const std::string& directory, const Way& way, int num_kills) {
+  Random random(5);
+  Killed killed;
   for (;;) {
+    std::array<int, 2> pipe{};
+    EXPECT_EQ(::pipe(pipe.data()), 0);
     const pid_t child = ::fork();
     if (child == 0) {
-      train(folder, directory, way);
+      ::close(pipe[0]);
+      train(folder, directory, way, pipe[1]);
       std::_Exit(0);
     }
-    if (num_killed < num_kills) {
+    ::close(pipe[1]);
+    // Where every step is committed, each of them is progress.
+    std::uint64_t steps_left = random.below(way.homes.optimizer == Home::kNvme ? 5 : 11);
+    char what = 0;
+    while (::read(pipe[0], &what, 1) == 1) {
+      if (what == kResumed) ++killed.num_resumed;
+      if (killed.num_killed == num_kills) continue;
+      if (what == kStepped && steps_left > 0) --steps_left;
+      if (steps_left > 0) continue;
       // NOLINTNEXTLINE: the moment is what is tried, not what is waited for
-      std::this_thread::sleep_for(std::chrono::milliseconds(5 + random.below(60)));
+      std::this_thread::sleep_for(std::chrono::microseconds(random.below(20000)));
       ::kill(child, SIGKILL);
     }
+    ::close(pipe[0]);
     int status = 0;
     ::waitpid(child, &status, 0);
     if (WIFEXITED(status)) {
       EXPECT_EQ(WEXITSTATUS(status), 0);
-      return num_killed;
+      return killed;
     }
-    ++num_killed;
+    ++killed.num_killed;
   }
 }
 
@@ -108,12 +138,13 @@ class Resume : public testing::Test {
 
   void expect_killed_ends_as_whole(const Way& way) {
     const ScratchDirectory whole;
-    Random random(5);
-    ASSERT_EQ(kill_and_resume(folder_.path(), whole.path(), way, 0, random), 0);
-    const ScratchDirectory killed;
-    EXPECT_GE(kill_and_resume(folder_.path(), killed.path(), way, way.num_kills, random), way.num_kills / 2);
+    ASSERT_EQ(kill_and_resume(folder_.path(), whole.path(), way, 0).num_killed, 0);
+    const ScratchDirectory killed_run;
+    const Killed killed = kill_and_resume(folder_.path(), killed_run.path(), way, way.num_kills);
+    EXPECT_GE(killed.num_killed, way.num_kills / 2);
+    EXPECT_GE(killed.num_resumed, way.num_kills / 4);
     const std::vector<std::byte> expected = final_weights(folder_.path(), whole.path(), way);
-    EXPECT_TRUE(final_weights(folder_.path(), killed.path(), way) == expected);
+    EXPECT_TRUE(final_weights(folder_.path(), killed_run.path(), way) == expected);
   }
 
   ScratchDirectory folder_;
