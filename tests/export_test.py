@@ -298,6 +298,28 @@ class Exporting(unittest.TestCase):
                          [True, False, True])
         self.assertNotIn("tokenizer.ggml.merges", keys)
 
+    def test_a_sentencepiece_file_keeps_its_scores(self):
+        def field(number, body):
+            assert len(body) < 128
+            return bytes([number << 3 | 2, len(body)]) + body
+        pieces = [("<unk>", 0, 2), ("<s>", 0, 3), ("</s>", 0, 3), ("\u2581a", -0.5, 1), ("\u2581", -1.5, 1), ("a", -2.5, 1)]
+        model = b"".join(field(1, field(1, text.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, kind]))
+                         for text, score, kind in pieces)
+        model += field(2, b"\x18\x02\xC0\x02\x00\xC8\x02\x01\xD0\x02\x02")  # BPE; ids of <unk>, <s>, </s>
+        model += field(3, field(1, b"identity") + b"\x18\x01\x20\x00\x28\x01")
+        folder, _ = self.copy_model("llama")
+        with open(os.path.join(folder, "tokenizer.model"), "wb") as file:
+            file.write(model)
+        with open(os.path.join(folder, "tokenizer_config.json"), "w") as file:
+            json.dump({"added_tokens_decoder": {"6": {"content": "<|end|>", "special": True},
+                                                "7": {"content": "two\u2581words", "special": False}}}, file)
+        _, keys, _ = self.export(folder, "f16")
+        self.assertEqual(keys["tokenizer.ggml.tokens"][:9], [*(piece[0] for piece in pieces), "<|end|>", "two words",
+                                                             "[PAD8]"])
+        self.assertEqual(keys["tokenizer.ggml.scores"][:6], [piece[1] for piece in pieces])
+        self.assertEqual(keys["tokenizer.ggml.token_type"][:9], [2, 3, 3, 1, 1, 1, 3, 4, 5])
+        self.assertEqual((keys["tokenizer.ggml.model"], keys["tokenizer.ggml.bos_token_id"]), ("llama", 1))
+
     def assert_refused(self, folder, *parts, more=(), code=2):
         done = run("export", folder, self.file, *more)
         self.assertEqual(done.returncode, code, done.stderr)

@@ -49,7 +49,7 @@ TEST(AdapterConfig, RefusesWhatIsNoProductOfTwoMatricesByName) {
 }
 
 TEST(AdapterConfig, RefusesValuesThatCannotBe) {
-  EXPECT_THAT(message_of<FormatError>([] { parse(R"(, "r": 0)"); }), HasSubstr("r is 0"));
+  EXPECT_THAT(message_of<FormatError>([] { parse(R"(, "r": 0)"); }), HasSubstr("0 as r;"));
   EXPECT_THAT(message_of<FormatError>([] { parse(R"(, "alpha_pattern": {"q_proj": "much"})"); }),
               HasSubstr("alpha_pattern.q_proj"));
 }

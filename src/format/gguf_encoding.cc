@@ -59,7 +59,7 @@ std::optional<GgufEncoding> parse_gguf_encoding(std::string_view name) {
   if (name == "f32") return GgufEncoding::kF32;
   if (name == "f16") return GgufEncoding::kF16;
   if (name == "bf16") return GgufEncoding::kBF16;
-  if (name == "q8_0") return GgufEncoding::kQ8_0;
+  if (name == "q8_0") return GgufEncoding::kQ8;
   return std::nullopt;
 }
 
@@ -71,7 +71,7 @@ std::uint64_t encoded_bytes(GgufEncoding encoding, std::uint64_t num_elements) {
       return num_elements * sizeof(F16);
     case GgufEncoding::kBF16:
       return num_elements * sizeof(BF16);
-    case GgufEncoding::kQ8_0:
+    case GgufEncoding::kQ8:
       break;
   }
   CHECK(num_elements % kQ8BlockElements == 0, "Q8_0 has whole blocks");
@@ -89,7 +89,7 @@ Encoded encode_elements(std::span<std::byte> to, GgufEncoding encoding, std::spa
       return Encoded::kAll;
     case GgufEncoding::kF16:
       return encode_halves(to, values);
-    case GgufEncoding::kQ8_0:
+    case GgufEncoding::kQ8:
       break;
   }
   Encoded result = Encoded::kAll;

@@ -12,13 +12,13 @@
 namespace sluice {
 
 // The numbers are ggml's.
-enum class GgufEncoding : std::uint32_t { kF32 = 0, kF16 = 1, kQ8_0 = 8, kBF16 = 30 };
+enum class GgufEncoding : std::uint32_t { kF32 = 0, kF16 = 1, kQ8 = 8, kBF16 = 30 };
 
 inline constexpr std::uint64_t kQ8BlockElements = 32;
 
 std::optional<GgufEncoding> parse_gguf_encoding(std::string_view name);  // "bf16", "f16", "f32", "q8_0"
 
-// A multiple of the block for kQ8_0.
+// A multiple of the block for kQ8.
 std::uint64_t encoded_bytes(GgufEncoding encoding, std::uint64_t num_elements);
 
 enum class Encoded : std::uint8_t {

@@ -22,7 +22,7 @@ static_assert(sizeof(Q8Block) == 34);
 
 Q8Block encode_block(const std::vector<float>& values) {
   std::array<std::byte, sizeof(Q8Block)> bytes{};
-  EXPECT_EQ(encode_elements(bytes, GgufEncoding::kQ8_0, values), Encoded::kAll);
+  EXPECT_EQ(encode_elements(bytes, GgufEncoding::kQ8, values), Encoded::kAll);
   Q8Block block;
   std::memcpy(&block, bytes.data(), sizeof block);
   return block;
@@ -57,12 +57,12 @@ TEST(GgufEncoding, SaysWhatAnEncodingCannotHold) {
   values[31] = 70000;
   EXPECT_EQ(encode_elements(std::span(bytes).first(64), GgufEncoding::kF16, values), Encoded::kNotHeld);
   EXPECT_EQ(encode_elements(std::span(bytes).first(64), GgufEncoding::kBF16, values), Encoded::kAll);
-  EXPECT_EQ(encode_elements(std::span(bytes).first(34), GgufEncoding::kQ8_0, values), Encoded::kAll);
+  EXPECT_EQ(encode_elements(std::span(bytes).first(34), GgufEncoding::kQ8, values), Encoded::kAll);
   values[31] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(encode_elements(std::span(bytes).first(34), GgufEncoding::kQ8_0, values), Encoded::kNotHeld);
+  EXPECT_EQ(encode_elements(std::span(bytes).first(34), GgufEncoding::kQ8, values), Encoded::kNotHeld);
   EXPECT_EQ(encode_elements(bytes, GgufEncoding::kF32, values), Encoded::kAll);
   values[31] = 1e8F;
-  EXPECT_EQ(encode_elements(std::span(bytes).first(34), GgufEncoding::kQ8_0, values), Encoded::kNotHeld);
+  EXPECT_EQ(encode_elements(std::span(bytes).first(34), GgufEncoding::kQ8, values), Encoded::kNotHeld);
 }
 
 }  // namespace

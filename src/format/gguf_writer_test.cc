@@ -23,7 +23,7 @@ class GgufWriterTest : public testing::Test {
  protected:
   GgufPlan plan() const {
     return {.entries = {{"general.architecture", std::string("llama")}},
-            .tensors = {{"a", Shape({3}), GgufEncoding::kF32}, {"b", Shape({2, 32}), GgufEncoding::kQ8_0}}};
+            .tensors = {{"a", Shape({3}), GgufEncoding::kF32}, {"b", Shape({2, 32}), GgufEncoding::kQ8}}};
   }
 
   ScratchDirectory scratch_;

@@ -23,7 +23,7 @@ std::uint32_t file_type(GgufEncoding encoding) {
       return 0;
     case GgufEncoding::kF16:
       return 1;
-    case GgufEncoding::kQ8_0:
+    case GgufEncoding::kQ8:
       return 7;
     case GgufEncoding::kBF16:
       break;

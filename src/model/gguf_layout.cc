@@ -81,10 +81,9 @@ class LayoutMaker {
     if (has_other_biases && arch_.family == "qwen2") refuse("the model has biases besides those of q, k and v");
     if (arch_.activation != family_.activation) refuse("the model has another activation than its family");
     if (family_.window_period == 0) return;
-    const double scalar = arch_.num_layers() == family_.root_layers
-                              ? static_cast<double>(arch_.hidden / arch_.num_heads)
-                              : static_cast<double>(arch_.head_dim);
-    if (std::fabs(arch_.attention_scale * std::sqrt(scalar) - 1) > 1e-5) {
+    const std::int64_t scalar =
+        arch_.num_layers() == family_.root_layers ? arch_.hidden / arch_.num_heads : arch_.head_dim;
+    if (std::fabs(arch_.attention_scale * std::sqrt(static_cast<double>(scalar)) - 1) > 1e-5) {
       refuse(fmt::format("query_pre_attn_scalar is not {}", scalar));
     }
     if (arch_.attention_soft_cap > 0 && arch_.family == "gemma3_text") refuse("attn_logit_softcapping is set");
@@ -210,7 +209,7 @@ class LayoutMaker {
   void add(std::string source, std::string name, Shape shape, GgufChange change = GgufChange::kNone) {
     GgufEncoding encoding = shape.rank() < 2 ? GgufEncoding::kF32 : encoding_;
     const bool has_whole_blocks = shape.rank() >= 2 && shape[1] % static_cast<std::int64_t>(kQ8BlockElements) == 0;
-    if (encoding == GgufEncoding::kQ8_0 && !has_whole_blocks) encoding = GgufEncoding::kF16;
+    if (encoding == GgufEncoding::kQ8 && !has_whole_blocks) encoding = GgufEncoding::kF16;
     layout_.weights.push_back({.source = std::move(source),
                                .change = change,
                                .tensor = {.name = std::move(name), .shape = shape, .encoding = encoding}});

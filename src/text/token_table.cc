@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@ namespace {
 
 constexpr std::string_view kBlank = "\u2581";      // SentencePiece's
 constexpr std::string_view kGpt2Blank = "\u0120";  // of the byte-level alphabet
+constexpr std::size_t kMaxAdded = 1 << 16;         // behind the last piece
 constexpr float kAddedScore = -1000;               // what llama.cpp gives tokens that stand beside the vocabulary
 constexpr float kNeverJoined = -1e9F;              // below every score that merges give
 
@@ -53,6 +55,24 @@ void add_token(TokenTable& table, const AddedToken& added) {
     entry = {added.content, TokenKind::kControl, kAddedScore};
   } else {
     entry = {replace_all(added.content, kBlank, " "), TokenKind::kUserDefined, kAddedScore};
+  }
+}
+
+// What tokenizer_config.json adds to a tokenizer.model: {"32000": {"content": "<|end|>", "special": true}, ...}
+void add_configured_tokens(TokenTable& table, const JsonView& config) {
+  const auto decoder = config.find("added_tokens_decoder");
+  if (!decoder) return;
+  if (!decoder->value().is_object()) decoder->refuse("an object of tokens by id");
+  const std::size_t limit = table.tokens.size() + kMaxAdded;
+  for (const auto& item : decoder->value().items()) {
+    const JsonView token = decoder->at(item.key());
+    std::size_t id = limit;
+    const char* const end = item.key().data() + item.key().size();
+    const auto [stop, failure] = std::from_chars(item.key().data(), end, id);
+    if (failure != std::errc() || stop != end || id >= limit) token.fail(fmt::format("is no id below {}", limit));
+    add_token(table, {.id = static_cast<TokenId>(id),
+                      .content = token.at("content").string(),
+                      .special = token.boolean_or("special", false)});
   }
 }
 
@@ -167,6 +187,7 @@ TokenTable read_token_table(const std::string& model_dir) {
   const std::filesystem::path folder(model_dir);
   const std::string json_path = (folder / "tokenizer.json").string();
   const std::string pieces_path = (folder / "tokenizer.model").string();
+  const std::string config_path = (folder / "tokenizer_config.json").string();
   const bool has_pieces = std::filesystem::exists(pieces_path);
   TokenTable table;
   if (has_pieces) {
@@ -179,6 +200,9 @@ TokenTable read_token_table(const std::string& model_dir) {
     const std::unique_ptr<TokenizerParts> parts = parse_tokenizer_parts(JsonView(document, json_path));
     if (!has_pieces) table = make_table(JsonView(document, json_path), *parts, json_path);
     for (const AddedToken& added : parts->added->all()) add_token(table, added);
+  } else if (std::filesystem::exists(config_path)) {
+    const nlohmann::json config = parse_tokenizer_file(read_tokenizer_file(config_path), config_path);
+    add_configured_tokens(table, JsonView(config, config_path));
   }
   return table;
 }
