@@ -111,7 +111,8 @@ class Training(unittest.TestCase):
         out, words = self.words("refused")
         for more, code, expected in ((["gpu_memory=1MiB", "host_memory=8MiB"], 1, "no schedule fits"),
                                      (["adapter=lora"], 2, "not there yet"),
-                                     (["optimizer=adamw_8bit"], 2, "adamw_torch"),
+                                     (["optimizer=lion_8bit"], 2, "adamw_8bit"),
+                                     (["momentum=0.9"], 2, "sgd"),
                                      (["resume_from_checkpoint=/some/checkpoint-4"], 2, "not a checkpoint of the run"),
                                      (["learning_rte=1"], 2, "learning_rate"),
                                      (["base_model=/nowhere"], 2, "/nowhere"),
@@ -134,6 +135,22 @@ class Training(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         steps = [event["step"] for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "step"]
         self.assertEqual(steps, [2, 3])
+
+    def test_every_optimizer_trains_and_a_run_keeps_its_own(self):
+        small = ["gpu_memory=12MiB", "host_memory=24MiB", "max_steps=3"]
+        for more in (["optimizer=adamw_bf16"], ["optim=paged_adamw_8bit"], ["optimizer=sgd", "momentum=0.9"]):
+            results = set()
+            for idx, budgets in enumerate((small, ["max_steps=3"])):
+                out, events = self.finish(f"{more[0]}{idx}", *more, *budgets)
+                losses = tuple(event["loss"] for event in events if event["event"] == "step")
+                results.add((losses, fingerprint(out)))
+            self.assertEqual(len(results), 1, more)
+        out, words = self.words("optim=paged_adamw_8bit0")
+        done = run("train", *words, "max_steps=4", "resume_from_checkpoint=latest")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, "optimizer: .*began with .*adamw_8bit")
+        done = run("train", *words, "optimizer=adamw_8bit", "max_steps=4", "resume_from_checkpoint=latest")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ struct PlanArguments {
   std::int64_t accumulation = 1;
   std::int64_t steps = 1000;
   std::string dtype = "bf16";
+  std::string optimizer = "adamw_torch";
   std::string gpu_memory, host_memory, drive_space;
   std::vector<std::string> caches;
   std::string machine;
@@ -98,11 +99,18 @@ std::optional<Home> parse_boundaries(const std::string& text) {
   throw InvalidInput(fmt::format("--boundaries is '{}'; expected auto, device, host or nvme", text));
 }
 
+OptimizerState parse_optimizer(const std::string& text) {
+  const std::optional<OptimizerState> state = find_optimizer_state(text);
+  if (state) return *state;
+  throw InvalidInput(fmt::format("--optimizer is '{}'; expected one of {}", text, optimizer_state_names()));
+}
+
 void run_plan(const PlanArguments& arguments) {
   PlanRequest request{.model = arguments.model, .arch = find_architecture(arguments)};
   request.machine = find_machine(arguments);
   request.num_devices = arguments.devices > 0 ? arguments.devices : request.machine.num_devices;
   request.dtype = parse_dtype_option(arguments.dtype);
+  request.optimizer = parse_optimizer(arguments.optimizer);
   request.sequence_len = arguments.sequence_len;
   request.micro_batch_size = arguments.micro_batch_size;
   request.accumulation = arguments.accumulation;
@@ -148,6 +156,7 @@ void add_plan_verb(CLI::App& app) {
   verb->add_option("--accumulation", arguments->accumulation, "Micro-batches of a step")->capture_default_str();
   verb->add_option("--steps", arguments->steps, "Steps of the run")->capture_default_str();
   verb->add_option("--dtype", arguments->dtype, "bf16 or f32")->capture_default_str();
+  verb->add_option("--optimizer", arguments->optimizer, "One of " + optimizer_state_names())->capture_default_str();
   verb->add_option("--gpu-memory", arguments->gpu_memory, "Device memory to use (default: nearly all)");
   verb->add_option("--host-memory", arguments->host_memory, "Host memory to use (default: nearly all)");
   verb->add_option("--cache", arguments->caches, "A directory on each drive to use; repeat for several")

@@ -65,6 +65,7 @@ PlanRequest plan_request(const TrainingJob& job, std::size_t num_threads) {
   const TrainConfig& config = job.config();
   const std::uint64_t available = read_memory_info().available_bytes;
   PlanRequest request{.model = config.base_model, .arch = job.model().arch, .dtype = config.dtype};
+  request.optimizer = optimizer_state_of(config);
   for (const std::string& directory : job.store_directories()) make_model_folder(directory);
   request.machine = this_machine({.directories = job.store_directories(), .num_threads = num_threads},
                                  machine_cache_path(), Remeasure::kIfChanged);
@@ -85,7 +86,8 @@ PlanRequest plan_request(const TrainingJob& job, std::size_t num_threads) {
   request.buffers.staging_bytes =
       std::clamp<std::uint64_t>(request.budgets.host / 8, 16 * request.buffers.chunk_bytes, 32 * kMiB);
   // A window is read, one computed, one written at least; more keep the drives busy.
-  const std::uint64_t window_bytes = optimizer_window_bytes({.dtype = config.dtype}, request.buffers.chunk_bytes);
+  const std::uint64_t window_bytes =
+      optimizer_window_bytes({.dtype = config.dtype, .optimizer = request.optimizer}, request.buffers.chunk_bytes);
   request.buffers.optimizer_windows =
       static_cast<std::size_t>(std::clamp<std::uint64_t>(request.budgets.host / 4 / window_bytes, 3, 8));
   if (config.wave_size) request.wave = static_cast<std::int64_t>(*config.wave_size);

@@ -46,11 +46,11 @@ std::size_t num_gradient_runs(const Architecture& arch, std::size_t slice_idx) {
 
 OptimizerLayout optimizer_layout(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes,
                                  std::size_t slice_idx) {
-  return {schedule.dtype, chunk_bytes, slice_layout(arch, slice_idx).num_elements()};
+  return {schedule.dtype, schedule.optimizer, chunk_bytes, slice_layout(arch, slice_idx).num_elements()};
 }
 
 std::uint64_t optimizer_window_bytes(const Schedule& schedule, std::uint64_t chunk_bytes) {
-  const OptimizerLayout layout = OptimizerLayout::largest(schedule.dtype, chunk_bytes);
+  const OptimizerLayout layout = OptimizerLayout::largest(schedule.dtype, schedule.optimizer, chunk_bytes);
   return layout.window_elements() * (size_bytes(schedule.dtype) + sizeof(float)) + layout.stride_bytes();
 }
 

@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/random.h"
 #include "base/units.h"
 #include "model/slice_layout.h"
+#include "ops/sgd.h"
 #include "plan/step_memory.h"
 #include "train/state_keys.h"
 
@@ -17,6 +19,9 @@ namespace sluice {
 namespace {
 
 std::uint64_t chunk_bytes_of(const SliceStore* store) { return store != nullptr ? store->chunk_bytes() : kBlockBytes; }
+
+static_assert(OptimizerLayout::kBlock == kMomentBlock && kParameterAlignment % kMomentBlock == 0,
+              "a block of moments is of one parameter, and of one window");
 
 // Decay is for matrices: norms and biases are left alone, as transformers' Trainer does.
 bool decays(const Parameter& parameter) { return parameter.shape.rank() > 1; }
@@ -85,7 +90,7 @@ class OptimizerLane::Pass {
       slice->old_weights = keeper.version(weights_key(arch_, slice_idx));
       slice->new_weights.emplace(keeper.begin(weights_key(arch_, slice_idx)));
     }
-    if (homes.optimizer == Home::kNvme) {
+    if (homes.optimizer == Home::kNvme && slice->state->run_bytes() > 0) {
       slice->old_optimizer = keeper.version(optimizer_key(arch_, slice_idx));  // null before the first update
       slice->new_optimizer.emplace(keeper.begin(optimizer_key(arch_, slice_idx)));
     }
@@ -143,8 +148,10 @@ class OptimizerLane::Pass {
     const std::uint64_t stride = slice.state->stride_bytes();
     window.weights = part(weights_key(arch_, slice_idx), slice.weights, slice.old_weights, window.first * weight_bytes,
                           step * weight_bytes, window.count * weight_bytes);
-    window.optimizer = part(optimizer_key(arch_, slice_idx), slice.optimizer, slice.old_optimizer,
-                            window.first / step * stride, stride, stride);
+    if (stride > 0) {
+      window.optimizer = part(optimizer_key(arch_, slice_idx), slice.optimizer, slice.old_optimizer,
+                              window.first / step * stride, stride, stride);
+    }
     window.gradients = part(gradients_key(arch_, slice_idx), slice.gradients, slice.old_gradients,
                             window.first * sizeof(float), step * sizeof(float), window.count * sizeof(float));
   }
@@ -189,16 +196,39 @@ class OptimizerLane::Pass {
     const Shape shape{static_cast<std::int64_t>(count)};
     const DType dtype = options_.schedule->dtype;
     const OptimizerLayout::Views state = window.slice->state->view(window.optimizer.bytes, at, count);
+    const TensorView weight(window.weights.bytes.subspan(at * size_bytes(dtype), count * size_bytes(dtype)), dtype,
+                            shape);
+    const TensorView grad(window.gradients.bytes.subspan(at * sizeof(float), count * sizeof(float)), DType::kF32,
+                          shape);
+    const double weight_decay = decays(parameter) ? settings_.weight_decay : 0;
+    if (is_sgd(options_.schedule->optimizer)) {
+      sgd(*lane_.stream_, {.settings = {.learning_rate = settings_.learning_rate,
+                                        .momentum = options_.momentum,
+                                        .weight_decay = weight_decay,
+                                        .grad_scale = settings_.grad_scale},
+                           .weight = weight,
+                           .trailing = state.trailing,
+                           .grad = grad,
+                           .velocity = state.velocity});
+      return;
+    }
     AdamW args{.settings = settings_,
-               .weight = TensorView(window.weights.bytes.subspan(at * size_bytes(dtype), count * size_bytes(dtype)),
-                                    dtype, shape),
+               .weight = weight,
                .trailing = state.trailing,
-               .grad = TensorView(window.gradients.bytes.subspan(at * sizeof(float), count * sizeof(float)),
-                                  DType::kF32, shape),
+               .grad = grad,
                .m = state.m,
-               .v = state.v};
-    if (!decays(parameter)) args.settings.weight_decay = 0;
+               .v = state.v,
+               .m_absmax = state.m_absmax,
+               .v_absmax = state.v_absmax,
+               .seed = seed_of(window.slice->slice_idx),
+               .first_element = static_cast<std::int64_t>(begin)};
+    args.settings.weight_decay = weight_decay;
     adamw(*lane_.stream_, args);
+  }
+
+  // Another one for each slice of a run.
+  std::uint64_t seed_of(std::size_t slice_idx) const {
+    return Random(Random(options_.seed).next() ^ static_cast<std::uint64_t>(slice_idx)).next();
   }
 
   void finish_oldest() {
@@ -239,7 +269,10 @@ OptimizerLane::OptimizerLane(const Options& options)
       stream_(cpu_.make_stream("cpu-optimizer")),
       lane_(1, "lane-optimizer") {
   const Architecture& arch = *options.arch;
+  CHECK((options.momentum > 0) == (options.schedule->optimizer == OptimizerState::kSgdMomentum),
+        "a velocity where there is momentum");
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    if (layout_of(slice_idx).run_bytes() == 0) continue;
     options.keeper->add(optimizer_key(arch, slice_idx), layout_of(slice_idx).run_bytes(),
                         options.schedule->homes[slice_idx].optimizer, Lifetime::kDurable);
   }

@@ -61,9 +61,6 @@ void refuse_what_is_not_there(const TrainConfig& config) {
   if (config.adapter != AdapterKind::kNone) {
     throw InvalidInput("adapter: LoRA and QLoRA are not there yet; leave the key out to train all parameters");
   }
-  if (config.optimizer != OptimizerKind::kAdamWFp32) {
-    throw InvalidInput("optimizer: of optimizers, AdamW with fp32 moments is there so far: use adamw_torch");
-  }
 }
 
 }  // namespace
@@ -203,6 +200,8 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
                                                               .host_bytes = memory.host_bytes,
                                                               .store_directories = store_directories_,
                                                               .num_threads = memory.num_threads,
+                                                              .momentum = config_.momentum,
+                                                              .seed = config_.seed,
                                                               .trace = memory.trace});
   if (return_step_) restore_checkpoint();
   const std::optional<std::string> note = session_->committed_note();

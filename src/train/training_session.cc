@@ -56,6 +56,8 @@ TrainingSession::TrainingSession(const SessionOptions& options)
                                                                       .schedule = &options_.schedule,
                                                                       .num_threads = options_.num_threads,
                                                                       .num_windows = options_.buffers.optimizer_windows,
+                                                                      .momentum = options_.momentum,
+                                                                      .seed = options_.seed,
                                                                       .trace = options_.trace});
 }
 
@@ -131,8 +133,25 @@ void TrainingSession::begin(const CheckpointSlices& checkpoint, const std::strin
 void TrainingSession::resume() {
   CHECK(committed_note(), "a commit to resume from");
   require_same_model();
+  require_same_state();
   reserve_space();
   keeper_.load_memory();
+}
+
+// Bytes of another form would be read as numbers all the same.
+void TrainingSession::require_same_state() const {
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch_); ++slice_idx) {
+    const std::string key = optimizer_key(arch_, slice_idx);
+    const SliceRef version = store_->find(key);
+    if (version == nullptr) continue;  // it is there from the first update on
+    const std::uint64_t wanted = keeper_.has(key) ? keeper_.size_bytes(key) : 0;
+    if (version->size_bytes() == wanted) continue;
+    throw InvalidInput(
+        fmt::format("{} of the committed state has {} bytes, and {} in {} would have {}: go on with the dtype and the "
+                    "optimizer that the run began with",
+                    key, version->size_bytes(), describe(options_.schedule.optimizer),
+                    options_.schedule.dtype == DType::kBF16 ? "bf16" : "f32", wanted));
+  }
 }
 
 void TrainingSession::go_back(const std::string& snapshot, const std::vector<std::string>& dropped) {

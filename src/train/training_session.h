@@ -37,12 +37,14 @@ struct SessionOptions {
   std::uint64_t host_bytes = 0;
   std::vector<std::string> store_directories;  // one a drive; they exist
   std::size_t num_threads = 1;
+  double momentum = 0;         // of SGD; 0 exactly where the schedule's optimizer has none
+  std::uint64_t seed = 0;      // of what is rounded stochastically
   LaneTrace* trace = nullptr;  // may be null
 };
 
 // How a step's gradients become new weights.
 struct UpdateSettings {
-  AdamWSettings adam;        // grad_scale follows from the clip
+  AdamWSettings adam;        // grad_scale follows from the clip; SGD has its rate and decay from here
   double max_grad_norm = 0;  // 0: no clip
 };
 
@@ -116,6 +118,7 @@ class TrainingSession {
   std::string why_not_finite(std::span<const PackedDocuments> micro_batches);
   [[noreturn]] void refuse_other_model() const;
   void require_same_model() const;
+  void require_same_state() const;
   // What the run takes on the drives beside what is kept, up to its next commit.
   std::uint64_t more_bytes() const;
 
