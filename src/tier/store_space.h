@@ -55,6 +55,7 @@ class StoreSpace : public std::enable_shared_from_this<StoreSpace> {
   void preallocate(const std::vector<std::uint64_t>& shares);
 
   std::uint64_t taken_bytes() const;
+  std::uint64_t peak_bytes() const;  // the most that was taken at once
   std::uint64_t file_bytes() const;
   // Cuts off what is free at the end of each file.
   void shrink();
@@ -67,12 +68,15 @@ class StoreSpace : public std::enable_shared_from_this<StoreSpace> {
   friend class ExtentGrant;
   void give_back(const std::vector<Extent>& extents);
   void take_share(std::uint32_t drive_idx, std::uint64_t bytes, std::vector<Extent>& into);
+  std::uint64_t taken() const;
+  void count_peak();
   void grow(std::uint32_t drive_idx, std::uint64_t more_bytes);
 
   FileSystem& files_;
   std::vector<Drive> drives_;
   std::uint64_t growth_bytes_;
   mutable std::mutex mutex_;
+  std::uint64_t peak_bytes_ = 0;
   std::vector<RangeAllocator> ranges_;  // of [kDataStart, file size), counted from kDataStart
 };
 
