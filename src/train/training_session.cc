@@ -138,6 +138,12 @@ void TrainingSession::commit(const std::string& note) {
   store_->commit(note);
 }
 
+SessionUse TrainingSession::use() const {
+  return {.device = {device_.arena_bytes() - device_.free_bytes(), device_.peak_bytes()},
+          .host = {host_.used_bytes(), host_.peak_bytes()},
+          .drives = {store_->taken_bytes(), store_->peak_taken_bytes()}};
+}
+
 bool TrainingSession::has_snapshot(const std::string& name) const {
   const std::vector<SnapshotInfo> snapshots = store_->snapshots();
   return std::any_of(snapshots.begin(), snapshots.end(), [&](const SnapshotInfo& info) { return info.name == name; });
