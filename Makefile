@@ -10,7 +10,7 @@ help: ## list the targets
 
 demo: ## install what is missing, build, and watch a small model learn a handbook on this machine
 	@scripts/setup run
-	@scripts/build release
+	@scripts/build release --target sluice
 	@scripts/demo
 
 test: ## install what is missing, build, run every test

@@ -11,7 +11,9 @@
 #include "cli/bench_verb.h"
 #include "cli/data_verb.h"
 #include "cli/env_verb.h"
+#include "cli/export_verb.h"
 #include "cli/generate_verb.h"
+#include "cli/merge_verb.h"
 #include "cli/model_verb.h"
 #include "cli/plan_verb.h"
 #include "cli/store_verb.h"
@@ -29,7 +31,9 @@ int run_command_line(int argc, char** argv) {
       "--verbose", [] { set_log_level(LogLevel::kDebug); }, "Say more on standard error");
   add_env_verb(app);
   add_data_verb(app);
+  add_export_verb(app);
   add_generate_verb(app);
+  add_merge_verb(app);
   add_model_verb(app);
   add_plan_verb(app);
   add_bench_verb(app);

@@ -5,6 +5,7 @@
 
 #include "base/bf16.h"
 #include "base/check.h"
+#include "base/f16.h"
 
 namespace sluice {
 namespace {
@@ -15,6 +16,7 @@ float widen(F16 value) { return to_float(value); }
 
 void narrow(float value, float& to) { to = value; }
 void narrow(float value, BF16& to) { to = to_bf16(value); }
+void narrow(float value, F16& to) { to = to_f16(value); }
 
 template <typename To, typename From>
 void convert(std::span<std::byte> to, std::span<const std::byte> from) {
@@ -39,8 +41,10 @@ void convert_to(std::span<std::byte> to, std::span<const std::byte> from, DType 
 }  // namespace
 
 bool can_convert(DType to_dtype, DType from_dtype) {
-  const bool to_known = to_dtype == DType::kF32 || to_dtype == DType::kBF16;
-  return to_known && (from_dtype == DType::kF32 || from_dtype == DType::kBF16 || from_dtype == DType::kF16);
+  const auto is_known = [](DType dtype) {
+    return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
+  };
+  return is_known(to_dtype) && is_known(from_dtype);
 }
 
 bool convert_elements(std::span<std::byte> to, DType to_dtype, std::span<const std::byte> from, DType from_dtype) {
@@ -50,6 +54,8 @@ bool convert_elements(std::span<std::byte> to, DType to_dtype, std::span<const s
     if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
   } else if (to_dtype == DType::kF32) {
     convert_to<float>(to, from, from_dtype);
+  } else if (to_dtype == DType::kF16) {
+    convert_to<F16>(to, from, from_dtype);
   } else {
     convert_to<BF16>(to, from, from_dtype);
   }

@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// f32, bf16 or f16 to f32 or bf16; as many elements on both sides. False where there is no such conversion.
+// Between f32, bf16 and f16; as many elements on both sides. False where there is no such conversion.
 bool convert_elements(std::span<std::byte> to, DType to_dtype, std::span<const std::byte> from, DType from_dtype);
 bool can_convert(DType to_dtype, DType from_dtype);
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,5 +55,8 @@ class ChatTemplate {
   std::map<std::string, JinjaTemplate> templates_;
   nlohmann::ordered_json variables_;
 };
+
+// The template that load() would use without a wish, as it is written; nothing where the folder has none.
+std::optional<std::string> find_chat_template_text(const std::string& model_directory);
 
 }  // namespace sluice

@@ -44,10 +44,16 @@ std::optional<Json> read_json_if_there(const std::filesystem::path& path) {
   }
 }
 
+struct TemplateSource {
+  std::string text;
+  std::string where;
+};
+using TemplateSources = std::map<std::string, TemplateSource>;  // by name
+
 // A string, or a list of objects with a name and a template.
-void add_templates(std::map<std::string, JinjaTemplate>& templates, const Json& json, const std::string& where) {
+void add_templates(TemplateSources& templates, const Json& json, const std::string& where) {
   if (json.is_string()) {
-    templates.try_emplace("default", json.get<std::string>(), "the chat template in " + where);
+    templates.insert({"default", {json.get<std::string>(), "the chat template in " + where}});
     return;
   }
   const auto fail = [&] {
@@ -58,8 +64,8 @@ void add_templates(std::map<std::string, JinjaTemplate>& templates, const Json& 
     if (!item.is_object() || !item.contains("name") || !item.contains("template")) fail();
     if (!item["name"].is_string() || !item["template"].is_string()) fail();
     const auto name = item["name"].get<std::string>();
-    templates.try_emplace(name, item["template"].get<std::string>(),
-                          fmt::format("the chat template {} in {}", name, where));
+    templates.insert(
+        {name, {item["template"].get<std::string>(), fmt::format("the chat template {} in {}", name, where)}});
   }
 }
 
@@ -77,23 +83,16 @@ Json special_tokens(const Json& config) {
   return tokens;
 }
 
-}  // namespace
-
-ChatTemplate ChatTemplate::load(const std::string& model_directory) {
-  const std::filesystem::path directory(model_directory);
+TemplateSources find_templates(const std::filesystem::path& directory, const Json& config) {
+  TemplateSources templates;
   std::error_code failure;
-  if (!std::filesystem::is_directory(directory, failure)) {
-    throw InvalidInput(fmt::format("{} is not a folder; name the folder of a model", model_directory));
-  }
-  const Json config = read_json_if_there(directory / "tokenizer_config.json").value_or(Json::object());
-  std::map<std::string, JinjaTemplate> templates;
-  if (const auto text = read_if_there(directory / "chat_template.jinja")) {
-    templates.try_emplace("default", *text, (directory / "chat_template.jinja").string());
+  if (auto text = read_if_there(directory / "chat_template.jinja")) {
+    templates.insert({"default", {std::move(*text), (directory / "chat_template.jinja").string()}});
   }
   for (const auto& entry : std::filesystem::directory_iterator(directory / "additional_chat_templates", failure)) {
     if (entry.path().extension() != ".jinja") continue;
-    if (const auto text = read_if_there(entry.path())) {
-      templates.try_emplace(entry.path().stem().string(), *text, entry.path().string());
+    if (auto text = read_if_there(entry.path())) {
+      templates.insert({entry.path().stem().string(), {std::move(*text), entry.path().string()}});
     }
   }
   if (templates.empty()) {
@@ -103,6 +102,33 @@ ChatTemplate ChatTemplate::load(const std::string& model_directory) {
   }
   if (templates.empty() && config.contains("chat_template")) {
     add_templates(templates, config["chat_template"], (directory / "tokenizer_config.json").string());
+  }
+  return templates;
+}
+
+Json read_tokenizer_config(const std::filesystem::path& directory) {
+  return read_json_if_there(directory / "tokenizer_config.json").value_or(Json::object());
+}
+
+}  // namespace
+
+std::optional<std::string> find_chat_template_text(const std::string& model_directory) {
+  const std::filesystem::path directory(model_directory);
+  const TemplateSources templates = find_templates(directory, read_tokenizer_config(directory));
+  const auto found = templates.find("default");
+  return found == templates.end() ? std::nullopt : std::optional(found->second.text);
+}
+
+ChatTemplate ChatTemplate::load(const std::string& model_directory) {
+  const std::filesystem::path directory(model_directory);
+  std::error_code failure;
+  if (!std::filesystem::is_directory(directory, failure)) {
+    throw InvalidInput(fmt::format("{} is not a folder; name the folder of a model", model_directory));
+  }
+  const Json config = read_tokenizer_config(directory);
+  std::map<std::string, JinjaTemplate> templates;
+  for (const auto& [name, source] : find_templates(directory, config)) {
+    templates.try_emplace(name, source.text, source.where);
   }
   if (templates.empty()) {
     throw InvalidInput(

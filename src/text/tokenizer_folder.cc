@@ -2,51 +2,19 @@
 // A tokenizer from the folder of a model: which files there are, and what tokenizer_config.json adds to them.
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/units.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_file.h"
 #include "text/tokenizer_parts.h"
 
 namespace sluice {
 namespace {
-
-constexpr std::uint64_t kMaxFileBytes = 512ULL << 20;
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw IoError(errno, fmt::format("cannot read {}: {}", path, errno_text(errno)));
-  std::error_code failure;
-  const std::uint64_t size_bytes = std::filesystem::file_size(path, failure);
-  if (failure) throw IoError(failure.value(), fmt::format("cannot read {}: {}", path, failure.message()));
-  if (size_bytes > kMaxFileBytes) {
-    throw FormatError(fmt::format("{} is {} long; a file of its kind has at most {}", path, format_bytes(size_bytes),
-                                  format_bytes(kMaxFileBytes)));
-  }
-  std::string bytes(size_bytes, '\0');
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (file.gcount() != static_cast<std::streamsize>(bytes.size())) {
-    throw IoError(EIO, fmt::format("cannot read {}: it became shorter while it was read", path));
-  }
-  return bytes;
-}
-
-nlohmann::json parse_document(std::string_view text, const std::string& where) {
-  try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::exception& error) {
-    const auto* const at = dynamic_cast<const nlohmann::json::parse_error*>(&error);
-    throw FormatError(fmt::format("{} is not JSON: it goes wrong at byte {} of {}; was it cut off or edited?", where,
-                                  at != nullptr ? at->byte : 0, text.size()));
-  }
-}
 
 // A token is a string, or an object with its content.
 std::optional<TokenId> named_token(const JsonView& config, std::string_view key, const TokenizerParts& parts) {
@@ -92,7 +60,7 @@ void apply_config(const JsonView& config, Frame frame, TokenizerParts& parts) {
 }  // namespace
 
 std::unique_ptr<const Tokenizer> parse_tokenizer(std::string_view json, const std::string& where) {
-  const nlohmann::json document = parse_document(json, where);
+  const nlohmann::json document = parse_tokenizer_file(json, where);
   return std::make_unique<const Tokenizer>(parse_tokenizer_parts(JsonView(document, where)));
 }
 
@@ -108,10 +76,10 @@ std::unique_ptr<const Tokenizer> load_tokenizer(const std::string& model_dir) {
   std::unique_ptr<TokenizerParts> parts;
   Frame frame = Frame::kFromFile;
   if (fs::exists(json_path)) {
-    const nlohmann::json document = parse_document(read_file(json_path), json_path);
+    const nlohmann::json document = parse_tokenizer_file(read_tokenizer_file(json_path), json_path);
     parts = parse_tokenizer_parts(JsonView(document, json_path));
   } else if (fs::exists(model_path)) {
-    parts = make_sentence_piece_parts(read_file(model_path), model_path);
+    parts = make_sentence_piece_parts(read_tokenizer_file(model_path), model_path);
     frame = Frame::kFromConfig;
   } else {
     throw InvalidInput(
@@ -120,7 +88,7 @@ std::unique_ptr<const Tokenizer> load_tokenizer(const std::string& model_dir) {
                     model_dir));
   }
   if (fs::exists(config_path)) {
-    const nlohmann::json config = parse_document(read_file(config_path), config_path);
+    const nlohmann::json config = parse_tokenizer_file(read_tokenizer_file(config_path), config_path);
     apply_config(JsonView(config, config_path), frame, *parts);
   }
   return std::make_unique<const Tokenizer>(std::move(parts));

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/sentence_piece_table.h"
+
+#include <sentencepiece_processor.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kMaxPieces = 1 << 24;
+
+TokenKind kind_of(const sentencepiece::SentencePieceProcessor& processor, int id) {
+  if (processor.IsUnknown(id)) return TokenKind::kUnknown;
+  if (processor.IsControl(id)) return TokenKind::kControl;
+  if (processor.IsUnused(id)) return TokenKind::kUnused;
+  if (processor.IsByte(id)) return TokenKind::kByte;
+  return TokenKind::kNormal;
+}
+
+}  // namespace
+
+TokenTable make_sentence_piece_table(std::string_view model, const std::string& where) {
+  sentencepiece::SentencePieceProcessor processor;
+  const auto status = processor.LoadFromSerializedProto(std::string(model));
+  if (!status.ok()) throw FormatError(fmt::format("{} is not a SentencePiece model: {}", where, status.ToString()));
+  if (processor.GetPieceSize() > kMaxPieces) {
+    throw FormatError(
+        fmt::format("{} has {} pieces; at most {} are taken", where, processor.GetPieceSize(), kMaxPieces));
+  }
+  TokenTable table;
+  table.scheme = TokenScheme::kSentencePieces;
+  for (int id = 0; id < processor.GetPieceSize(); ++id) {
+    table.tokens.push_back({processor.IdToPiece(id), kind_of(processor, id), processor.GetScore(id)});
+  }
+  return table;
+}
+
+}  // namespace sluice
