@@ -50,6 +50,7 @@ class RandomTokens {
 
 double median_of(const std::vector<StepBenchResult::Step>& steps, const auto& value) {
   std::vector<double> values;
+  values.reserve(steps.size());
   for (const StepBenchResult::Step& step : steps) values.push_back(value(step));
   return median(std::move(values));
 }
@@ -83,7 +84,8 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
   PosixFileSystem files;
   std::optional<LaneTraceFile> file;
   if (!options.trace_path.empty()) {
-    const auto num_steps = static_cast<std::uint64_t>(options.num_warm_up + options.num_steps);
+    const auto num_steps =
+        static_cast<std::uint64_t>(options.num_warm_up) + static_cast<std::uint64_t>(options.num_steps);
     file.emplace(files, options.trace_path, clock.now_ns(), TraceLimits{.num_steps = num_steps});
   }
   LaneTrace trace(clock, LaneTrace::Keep::kSpans, [&](const LaneSpan& span) {

@@ -182,6 +182,7 @@ void bench_step(const StepArguments& arguments) {
   const TrainConfig config = config_of(arguments);
   const std::vector<std::string> drives = drive_directories(config);
   std::vector<std::string> stores;
+  stores.reserve(drives.size());
   for (const std::string& drive : drives) stores.push_back(drive + "/sluice-bench-step");
   const bool made = is_shape(config.base_model);
   const std::string folder = made ? drives.front() + "/sluice-bench-step-model" : config.base_model;
