@@ -60,24 +60,6 @@ Json request_json(const PlanRequest& request) {
 
 }  // namespace
 
-std::string_view name(Lane lane) {
-  switch (lane) {
-    case Lane::kNvmeToHost:
-      return "nvme->host";
-    case Lane::kHostToDevice:
-      return "host->device";
-    case Lane::kCompute:
-      return "compute";
-    case Lane::kDeviceToHost:
-      return "device->host";
-    case Lane::kCpuOptimizer:
-      return "cpu-optimizer";
-    case Lane::kHostToNvme:
-      return "host->nvme";
-  }
-  return "";
-}
-
 std::string_view dtype_name(DType dtype) { return dtype == DType::kBF16 ? "bf16" : "f32"; }
 
 Json to_json(const Architecture& arch, const Schedule& schedule) {

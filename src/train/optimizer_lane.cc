@@ -107,8 +107,11 @@ class OptimizerLane::Pass {
   }
 
   std::span<std::byte> take_memory() {
+    // What is written gives its memory at once. Else half of the windows are on their way out, the rest on their way
+    // in.
+    const std::size_t most_writing = std::max<std::size_t>(1, lane_.windows_.size() / 2);
     while (free_.empty()) {
-      if (!writing_.empty()) {
+      if (reading_.empty() || writing_.size() >= most_writing || (!writing_.empty() && is_written(writing_.front()))) {
         finish_oldest();
       } else {
         compute_oldest();
@@ -180,9 +183,12 @@ class OptimizerLane::Pass {
       window.optimizer.ticket = window.slice->new_optimizer->write(window.optimizer.offset, window.optimizer.bytes);
     }
     writing_.push_back(std::move(window));
-    if (writing_.back().memory.empty()) {
-      while (!writing_.empty()) finish_oldest();
-    }
+    // In order, and as early as they can: the next step waits for slices that are done.
+    while (!writing_.empty() && is_written(writing_.front())) finish_oldest();
+  }
+
+  static bool is_written(const Window& window) {
+    return window.weights.ticket.done() && window.optimizer.ticket.done();
   }
 
   // What of the parameter lies in the window.
@@ -303,28 +309,30 @@ std::vector<std::shared_future<void>> OptimizerLane::update(const AdamWSettings&
   }
   auto done = std::make_shared<std::promise<void>>();
   done_ = done->get_future().share();
-  lane_.run([this, settings, promises, done, gradients = std::move(gradients), when_done = std::move(when_done)] {
-    std::size_t num_done = 0;
-    try {
-      {
-        Pass pass(*this, settings, gradients, *promises);
+  lane_.run(
+      [this, settings, promises, done, gradients = std::move(gradients), when_done = std::move(when_done)]() mutable {
+        std::size_t num_done = 0;
         try {
-          pass.run();
-        } catch (...) {
-          num_done = pass.num_done();
-          throw;
+          {
+            // Gradients are let go as they are used: the next step's need their space while this one is committed.
+            Pass pass(*this, settings, std::move(gradients), *promises);
+            try {
+              pass.run();
+            } catch (...) {
+              num_done = pass.num_done();
+              throw;
+            }
+            num_done = pass.num_done();
+          }
+          if (when_done) when_done();
+          done->set_value();
+        } catch (...) {  // carried to whoever waits for weights, or for the whole
+          for (std::size_t idx = num_done; idx < promises->size(); ++idx) {
+            (*promises)[idx].set_exception(std::current_exception());
+          }
+          done->set_exception(std::current_exception());
         }
-        num_done = pass.num_done();
-      }
-      if (when_done) when_done();
-      done->set_value();
-    } catch (...) {  // carried to whoever waits for weights, or for the whole
-      for (std::size_t idx = num_done; idx < promises->size(); ++idx) {
-        (*promises)[idx].set_exception(std::current_exception());
-      }
-      done->set_exception(std::current_exception());
-    }
-  });
+      });
   return ready;
 }
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "device/device.h"
@@ -72,6 +73,8 @@ class StepRunner {
   void add_losses();
   void watch(std::size_t slice_idx, const TensorView& output);
 
+  // What the stream computes from here on, for the trace; empty: nothing.
+  void label(const std::string& text);
   GradientPlaces::Sum sum() const { return is_first_ ? GradientPlaces::Sum::kNew : GradientPlaces::Sum::kGoesOn; }
   void end_gradients(std::size_t slice_idx, const std::string& key);
   BlockPass block_pass(const Member& member, std::int64_t layer_idx, std::span<std::byte> weights) const;
@@ -82,8 +85,8 @@ class StepRunner {
   const Architecture& arch_;
   RunKeeper& keeper_;
   Schedule schedule_;
-  LaneTrace* trace_;
-  std::unique_ptr<Stream> stream_;  // compute
+  std::optional<StreamTrace> trace_;  // of the stream below
+  std::unique_ptr<Stream> stream_;    // compute
   std::unique_ptr<Stream> batch_stream_;
   WeightPlaces weights_;
   GradientPlaces gradients_;

@@ -65,6 +65,10 @@ void refuse_what_is_not_there(const TrainConfig& config) {
 
 }  // namespace
 
+std::vector<std::string> TrainingJob::store_directories_of(const TrainConfig& config) {
+  return choose_directories(config);
+}
+
 bool TrainingJob::holds_run(const std::string& run_dir) {
   return std::filesystem::exists(run_dir + "/" + std::string(kRunName));
 }

@@ -217,6 +217,12 @@ std::vector<std::string> TrainingSession::snapshots() const {
   return names;
 }
 
+SessionUse TrainingSession::use() const {
+  return {.device = {device_.arena_bytes() - device_.free_bytes(), device_.peak_bytes()},
+          .host = {host_.used_bytes(), host_.peak_bytes()},
+          .drives = {store_->taken_bytes(), store_->peak_taken_bytes()}};
+}
+
 bool TrainingSession::has_snapshot(const std::string& name) const {
   const std::vector<std::string> names = snapshots();
   return std::find(names.begin(), names.end(), name) != names.end();

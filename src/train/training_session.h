@@ -59,6 +59,14 @@ struct SessionStep {
   double grad_norm = 0;  // before the clip
 };
 
+struct TierUse {
+  std::uint64_t used_bytes = 0;
+  std::uint64_t peak_bytes = 0;
+};
+struct SessionUse {
+  TierUse device, host, drives;
+};
+
 class TrainingSession {
  public:
   // Opens the store in the directories, or makes one. Throws OutOfBudget; InvalidInput where it is another model's.
@@ -103,6 +111,9 @@ class TrainingSession {
   // A slice's weights, after wait(); good until the next call.
   std::span<const std::byte> weights(std::size_t slice_idx);
   std::span<const std::byte> weights_in(const std::string& snapshot, std::size_t slice_idx);
+
+  // Of each tier, as it is now.
+  SessionUse use() const;
 
   const Schedule& schedule() const { return options_.schedule; }
   Device& device() { return device_; }
