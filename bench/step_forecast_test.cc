@@ -36,7 +36,8 @@ struct Way {
 // Bytes of each lane in a step; of the optimizer, elements.
 using LaneBytes = std::array<double, kNumLanes>;
 
-constexpr std::array kComparedLanes{Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kCpuOptimizer};
+constexpr std::array kComparedLanes{Lane::kNvmeToHost, Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kCpuOptimizer,
+                                    Lane::kHostToNvme};
 
 class StepForecastTest : public testing::Test {
  protected:
@@ -55,7 +56,7 @@ class StepForecastTest : public testing::Test {
     const WeightKeeping state{.keeper = &keeper, .store = store.get(), .arch = &arch, .schedule = &schedule};
     add_weights(state);
     fill_weights(state, opened.slices(), nullptr);
-    const std::size_t num_before = trace.spans().size();
+    std::size_t num_before = 0;
     {
       StepRunner runner(device, arch, keeper, schedule, &trace);
       OptimizerLane optimizer({.arch = &arch,
@@ -69,9 +70,13 @@ class StepForecastTest : public testing::Test {
       const PackedDocuments batch{{.ids = ids, .labels = ids}};
       const std::vector<PackedDocuments> micro_batches(kMicroBatches, batch);
       std::vector<std::shared_future<void>> ready(num_slices(arch));
-      for (int step = 1; step <= kSteps; ++step) {
+      // The first has no optimizer state to read.
+      for (int step = 0; step <= kSteps; ++step) {
         runner.run(micro_batches, ready);
-        ready = optimizer.update({.step = step}, nullptr);
+        ready = optimizer.update({.step = step + 1}, nullptr);
+        if (step > 0) continue;
+        optimizer.wait();
+        num_before = trace.spans().size();
       }
       optimizer.wait();
     }
@@ -131,7 +136,9 @@ void StepForecastTest::expect_as_said(const OpenedModel& opened, const Architect
     const LaneBytes said = forecast(arch, way.schedule);
     for (const Lane lane : kComparedLanes) {
       const auto at = static_cast<std::size_t>(lane);
-      EXPECT_NEAR(seen[at], said[at], 1) << way.name << ", lane " << at;
+      // Drives move whole blocks.
+      const bool is_drive = lane == Lane::kNvmeToHost || lane == Lane::kHostToNvme;
+      EXPECT_NEAR(seen[at], said[at], is_drive ? 0.002 * said[at] : 1.0) << way.name << ", lane " << at;
     }
   }
 }

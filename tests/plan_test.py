@@ -44,6 +44,17 @@ class Described(unittest.TestCase):
         self.assertLessEqual(max(map(len, done.stdout.splitlines())), 80)
         self.assertIn("bounds it", done.stdout)
 
+    def test_shorter_moments_take_less(self):
+        totals = []
+        for optimizer in ("adamw_torch", "adamw_bf16", "adamw_8bit", "sgd"):
+            done = plan("--model", "llama-3.1-8b", "--machine", ADA, "--optimizer", optimizer, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = json.loads(done.stdout)
+            self.assertEqual(found["schedule"]["optimizer"], optimizer)
+            totals.append(sum(tier["optimizer"] for tier in found["memory"].values()))
+        self.assertEqual(totals, sorted(totals, reverse=True))
+        self.assertEqual(len(set(totals)), len(totals))
+
     def test_what_does_not_fit_comes_with_changes_that_do(self):
         words = ["--model", "llama-3.1-8b", "--machine", ADA, "--host-memory", "8GiB"]
         done = plan(*words, "--gpu-memory", "1GiB", "--json")
@@ -60,6 +71,7 @@ class Described(unittest.TestCase):
             (["--model", "llama-3.1-8b", "--machine", os.path.join(MACHINES, "four-ada.json")], "ranks"),
             (["--model", "llama-3.1-8b", "--machine", ADA, "--gpu-memory", "96GiB"], "gpu_memory"),
             (["--model", "llama-3.1-8b", "--machine", ADA, "--boundaries", "tape"], "tape"),
+            (["--model", "llama-3.1-8b", "--machine", ADA, "--optimizer", "lion"], "adamw_8bit"),
             (["--model", "llama-3.1-8b", "--machine", ADA, "--wave", "2"], "wave_size"),
             (["--model", "llama-3.1-8b", "--machine", ADA, "--cache", "/tmp"], "--cache"),
         ]:

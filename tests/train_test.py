@@ -111,7 +111,8 @@ class Training(unittest.TestCase):
         out, words = self.words("refused")
         for more, code, expected in ((["gpu_memory=1MiB", "host_memory=8MiB"], 1, "no schedule fits"),
                                      (["adapter=lora"], 2, "not there yet"),
-                                     (["optimizer=adamw_8bit"], 2, "adamw_torch"),
+                                     (["optimizer=lion_8bit"], 2, "adamw_8bit"),
+                                     (["momentum=0.9"], 2, "sgd"),
                                      (["resume_from_checkpoint=/some/checkpoint-4"], 2, "not a checkpoint of the run"),
                                      (["learning_rte=1"], 2, "learning_rate"),
                                      (["base_model=/nowhere"], 2, "/nowhere"),
@@ -124,6 +125,77 @@ class Training(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("config.yaml", done.stderr)
 
+    def test_the_plan_of_a_configuration_is_the_plan_of_its_run(self):
+        budgets = ["gpu_memory=16MiB", "host_memory=32MiB"]
+        out, words = self.words("planned", *budgets)
+        done = run("plan", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse(os.path.exists(out), "a plan leaves nothing behind")
+        planned = json.loads(done.stdout)
+        _, events = self.finish("planned", *budgets)
+        with open(os.path.join(out, "plan.json")) as file:
+            ran = json.load(file)
+        for key in ("schedule", "memory", "request"):
+            if key == "memory":  # the drives' budget is what is free at the time
+                for tier in (planned, ran):
+                    tier["memory"]["drives"].pop("budget")
+            if key == "request":
+                for tier in (planned, ran):
+                    tier["request"].pop("drive_space", None)
+            self.assertEqual(planned[key], ran[key], key)
+        end = events[-1]
+        self.assertEqual(end["event"], "end")
+        for tier in ("device", "host"):
+            self.assertEqual(end["peak_bytes"][tier], end["predicted_peak_bytes"][tier], tier)
+        self.assertEqual(planned["memory"]["device"]["total"], end["peak_bytes"]["device"])
+        # Steps are counted where the configuration does not say.
+        epochs = run("plan", *words, "max_steps=null", "num_epochs=2", "gradient_accumulation_steps=1")
+        self.assertEqual(epochs.returncode, 0, epochs.stderr)
+        self.assertGreater(json.loads(epochs.stdout)["request"]["steps"], 8)
+        ada = run("plan", *words, "--machine", os.path.join(REPOSITORY, "machines", "one-ada.json"))
+        self.assertEqual(ada.returncode, 0, ada.stderr)
+        self.assertIn("Ada", json.loads(ada.stdout)["machine"]["name"])
+        both = run("plan", *words, "--model", "llama-tiny")
+        self.assertEqual(both.returncode, 2)
+
+    def test_a_trace_has_a_thread_for_each_lane(self):
+        out, events = self.finish("traced", "gpu_memory=12MiB", "host_memory=24MiB", "--trace", "--trace-steps", 5)
+        with open(os.path.join(out, "trace.json")) as file:
+            trace = json.load(file)
+        names = {event["tid"]: event["args"]["name"] for event in trace if event["name"] == "thread_name"}
+        self.assertEqual(set(names.values()), {"steps", "nvme->host", "host->device", "compute", "device->host",
+                                               "cpu-optimizer", "host->nvme"})
+        spans = [event for event in trace if event["ph"] == "X"]
+        # Of this run's gradients none leave the device.
+        self.assertEqual({names[span["tid"]] for span in spans}, set(names.values()) - {"device->host"})
+        self.assertEqual([span["name"] for span in spans if names[span["tid"]] == "steps"],
+                         [f"step {idx}" for idx in range(1, 6)])
+        step = next(event for event in reversed(events) if event["event"] == "step")
+        self.assertEqual(set(step["lanes"]), set(names.values()) - {"steps"})
+        self.assertGreater(step["lanes"]["compute"], 0)
+        elsewhere = os.path.join(self.place.name, "elsewhere.json")
+        self.finish("traced2", f"--trace={elsewhere}", "max_steps=1")
+        self.assertTrue(os.path.exists(elsewhere))
+
+    def test_bench_step_measures_every_lane(self):
+        cache = os.path.join(self.place.name, "drive")
+        os.mkdir(cache)
+        out, words = self.words("bench", "gpu_memory=12MiB", "host_memory=24MiB", f"cache=[{cache}]")
+        done = run("bench", "step", *words, "--steps", 2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual(len(found["steps"]), 2)
+        self.assertGreaterEqual(found["ratio"], 1)
+        self.assertEqual(found["bound_s"], max(found["lanes"].values()))
+        for lane in ("nvme->host", "host->device", "compute", "cpu-optimizer", "host->nvme"):
+            self.assertGreater(found["lanes"][lane], 0, lane)
+        for tier in ("device", "host"):
+            self.assertEqual(found["bytes"][tier]["peak"], found["bytes"][tier]["planned"])
+        self.assertEqual(os.listdir(cache), [])
+        self.assertFalse(os.path.exists(out))
+        done = run("bench", "step", "--model", "llama-9", "--cache", cache)
+        self.assertEqual(done.returncode, 2, done.stderr)
+
     def test_a_second_run_in_the_folder_is_refused(self):
         out, words = self.words("twice")
         self.assertEqual(run("train", *words, "max_steps=1").returncode, 0)
@@ -134,6 +206,22 @@ class Training(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         steps = [event["step"] for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "step"]
         self.assertEqual(steps, [2, 3])
+
+    def test_every_optimizer_trains_and_a_run_keeps_its_own(self):
+        small = ["gpu_memory=12MiB", "host_memory=24MiB", "max_steps=3"]
+        for more in (["optimizer=adamw_bf16"], ["optim=paged_adamw_8bit"], ["optimizer=sgd", "momentum=0.9"]):
+            results = set()
+            for idx, budgets in enumerate((small, ["max_steps=3"])):
+                out, events = self.finish(f"{more[0]}{idx}", *more, *budgets)
+                losses = tuple(event["loss"] for event in events if event["event"] == "step")
+                results.add((losses, fingerprint(out)))
+            self.assertEqual(len(results), 1, more)
+        out, words = self.words("optim=paged_adamw_8bit0")
+        done = run("train", *words, "max_steps=4", "resume_from_checkpoint=latest")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, "optimizer: .*began with .*adamw_8bit")
+        done = run("train", *words, "optimizer=adamw_8bit", "max_steps=4", "resume_from_checkpoint=latest")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":

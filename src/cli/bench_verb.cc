@@ -16,6 +16,7 @@
 #include "bench/stream_bench.h"
 #include "cli/bench_adam_verb.h"
 #include "cli/bench_gemm_verb.h"
+#include "cli/bench_step_verb.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
 
@@ -200,6 +201,7 @@ void add_bench_verb(CLI::App& app) {
 
   add_bench_gemm_verb(*bench);
   add_bench_adam_verb(*bench);
+  add_bench_step_verb(*bench);
 }
 
 }  // namespace sluice

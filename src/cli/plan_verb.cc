@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/plan_verb.h"
 
+#include <stdlib.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -20,17 +24,27 @@
 #include "bench/machine_bench.h"
 #include "cli/dtype_option.h"
 #include "cli/machine_cache.h"
+#include "cli/run_machine.h"
 #include "cli/terminal.h"
+#include "cli/work_display.h"
+#include "format/model_folder.h"
+#include "io/posix/posix_file.h"
 #include "model/description.h"
 #include "model/known_shapes.h"
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
 #include "plan/planner.h"
+#include "train/config_adapter.h"
+#include "train/run_plan.h"
+#include "train/training_job.h"
 
 namespace sluice {
 namespace {
 
 struct PlanArguments {
+  std::string config;
+  std::vector<std::string> overrides;
+  bool skip_bad = false;
   std::string model;
   std::int64_t layers = 0;
   std::int64_t sequence_len = 2048;
@@ -38,6 +52,7 @@ struct PlanArguments {
   std::int64_t accumulation = 1;
   std::int64_t steps = 1000;
   std::string dtype = "bf16";
+  std::string optimizer = "adamw_torch";
   std::string gpu_memory, host_memory, drive_space;
   std::vector<std::string> caches;
   std::string machine;
@@ -83,11 +98,11 @@ std::uint64_t bytes_or(const std::string& text, std::uint64_t otherwise) {
 }
 
 TierBudgets find_budgets(const PlanArguments& arguments, const Machine& machine) {
-  // Some of everything is the system's; a CPU that plays the device has one memory for both.
-  const bool is_cpu = machine.device.kind == Processor::kCpu;
-  return {.device = bytes_or(arguments.gpu_memory, machine.device.size_bytes / 100 * (is_cpu ? 45 : 95)),
-          .host = bytes_or(arguments.host_memory, machine.host.size_bytes / 100 * (is_cpu ? 45 : 90)),
-          .drives = bytes_or(arguments.drive_space, machine.drives_size_bytes() / 100 * 95)};
+  const TierBudgets otherwise =
+      arguments.machine.empty() ? budgets_here(machine) : default_budgets(machine, machine.host.size_bytes);
+  return {.device = bytes_or(arguments.gpu_memory, otherwise.device),
+          .host = bytes_or(arguments.host_memory, otherwise.host),
+          .drives = bytes_or(arguments.drive_space, otherwise.drives)};
 }
 
 std::optional<Home> parse_boundaries(const std::string& text) {
@@ -98,11 +113,19 @@ std::optional<Home> parse_boundaries(const std::string& text) {
   throw InvalidInput(fmt::format("--boundaries is '{}'; expected auto, device, host or nvme", text));
 }
 
-void run_plan(const PlanArguments& arguments) {
+OptimizerState parse_optimizer(const std::string& text) {
+  const std::optional<OptimizerState> state = find_optimizer_state(text);
+  if (state) return *state;
+  throw InvalidInput(fmt::format("--optimizer is '{}'; expected one of {}", text, optimizer_state_names()));
+}
+
+PlanRequest request_of_flags(const PlanArguments& arguments) {
+  if (arguments.model.empty()) throw InvalidInput("there is nothing to plan: name a configuration, or --model");
   PlanRequest request{.model = arguments.model, .arch = find_architecture(arguments)};
   request.machine = find_machine(arguments);
   request.num_devices = arguments.devices > 0 ? arguments.devices : request.machine.num_devices;
   request.dtype = parse_dtype_option(arguments.dtype);
+  request.optimizer = parse_optimizer(arguments.optimizer);
   request.sequence_len = arguments.sequence_len;
   request.micro_batch_size = arguments.micro_batch_size;
   request.accumulation = arguments.accumulation;
@@ -111,13 +134,54 @@ void run_plan(const PlanArguments& arguments) {
   request.wave = arguments.wave;
   request.group = arguments.group;
   request.boundaries = parse_boundaries(arguments.boundaries);
+  return request;
+}
 
+// The data is read as a run would, in a folder that is gone afterwards.
+std::uint64_t count_steps(TrainConfig config, const PlanArguments& arguments) {
+  std::string folder = (std::filesystem::temp_directory_path() / "sluice-plan-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) throw IoError(errno, fmt::format("could not make the folder {}", folder));
+  const auto remove = [&folder](void*) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  };
+  const std::unique_ptr<void, decltype(remove)> removed(&folder, remove);
+  config.output_dir = folder;
+  config.cache.clear();
+  WorkDisplay display;
+  const TrainingJob job(config, JobStart::kNew, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, display.sink());
+  return job.total_steps();
+}
+
+PlanRequest request_of_config(const PlanArguments& arguments) {
+  const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
+  for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
+  const TrainConfig& config = read.config;
+  PosixFileSystem files;
+  const ModelFolder folder = look_into_model_folder(files, config.base_model);
+  RunShape shape{.arch = with_adapter(describe_model(read_model_config(folder)), config).arch};
+  if (arguments.machine.empty()) {
+    shape.machine = machine_for(config, TrainingJob::store_directories_of(config),
+                                arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
+    shape.default_budgets = budgets_here(shape.machine);
+  } else {
+    shape.machine = read_machine(arguments.machine);
+    shape.default_budgets = default_budgets(shape.machine, shape.machine.host.size_bytes);
+  }
+  shape.num_devices = arguments.devices > 0 ? arguments.devices : shape.machine.num_devices;
+  shape.num_steps = static_cast<std::int64_t>(config.max_steps ? *config.max_steps : count_steps(config, arguments));
+  return plan_request(config, shape);
+}
+
+void run_plan(const PlanArguments& arguments) {
+  const bool of_config = !arguments.config.empty();
+  const PlanRequest request = of_config ? request_of_config(arguments) : request_of_flags(arguments);
   const std::size_t num_columns = terminal_columns(stdout);
   const auto print = [](const nlohmann::ordered_json& json) {
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   };
   try {
-    const Plan plan = make_plan(request);
+    const Plan plan = of_config ? plan_run(request, 1).plan : make_plan(request);
     if (arguments.json) {
       print(to_json(plan));
     } else {
@@ -140,29 +204,37 @@ void add_plan_verb(CLI::App& app) {
   CLI::App* const verb =
       app.add_subcommand("plan", "Say whether a training run fits, where every byte goes and how long it takes");
   const auto arguments = std::make_shared<PlanArguments>();
-  verb->add_option("--model", arguments->model, "A model's folder, or a known shape such as llama-3.1-8b")->required();
-  verb->add_option("--layers", arguments->layers, "How many layers, instead of all")->check(CLI::PositiveNumber);
-  verb->add_option("--sequence-len", arguments->sequence_len, "Tokens of a sequence")->capture_default_str();
-  verb->add_option("--micro-batch-size", arguments->micro_batch_size, "Sequences that are computed together")
+  CLI::Option* const config = verb->add_option("config", arguments->config, "A training configuration, as of train");
+  verb->add_option("overrides", arguments->overrides, "key=value, over what the file says")->needs(config);
+  verb->add_flag("--skip-bad", arguments->skip_bad, "Count steps without rows that cannot be used")->needs(config);
+  // Instead of a configuration, which has keys for these.
+  const auto flag = [verb, config](const std::string& name, auto& value, const std::string& about) {
+    return verb->add_option(name, value, about)->excludes(config);
+  };
+  flag("--model", arguments->model, "A model's folder, or a known shape such as llama-3.1-8b");
+  flag("--layers", arguments->layers, "How many layers, instead of all")->check(CLI::PositiveNumber);
+  flag("--sequence-len", arguments->sequence_len, "Tokens of a sequence")->capture_default_str();
+  flag("--micro-batch-size", arguments->micro_batch_size, "Sequences that are computed together")
       ->capture_default_str();
-  verb->add_option("--accumulation", arguments->accumulation, "Micro-batches of a step")->capture_default_str();
-  verb->add_option("--steps", arguments->steps, "Steps of the run")->capture_default_str();
-  verb->add_option("--dtype", arguments->dtype, "bf16 or f32")->capture_default_str();
-  verb->add_option("--gpu-memory", arguments->gpu_memory, "Device memory to use (default: nearly all)");
-  verb->add_option("--host-memory", arguments->host_memory, "Host memory to use (default: nearly all)");
-  verb->add_option("--cache", arguments->caches, "A directory on each drive to use; repeat for several")
+  flag("--accumulation", arguments->accumulation, "Micro-batches of a step")->capture_default_str();
+  flag("--steps", arguments->steps, "Steps of the run")->capture_default_str();
+  flag("--dtype", arguments->dtype, "bf16 or f32")->capture_default_str();
+  flag("--optimizer", arguments->optimizer, "One of " + optimizer_state_names())->capture_default_str();
+  flag("--gpu-memory", arguments->gpu_memory, "Device memory to use (default: nearly all)");
+  flag("--host-memory", arguments->host_memory, "Host memory to use (default: nearly all)");
+  flag("--cache", arguments->caches, "A directory on each drive to use; repeat for several")
       ->type_name("DIR")
       ->allow_extra_args(false);
-  verb->add_option("--drive-space", arguments->drive_space, "Space to use on the drives (default: nearly all free)");
+  flag("--drive-space", arguments->drive_space, "Space to use on the drives (default: nearly all free)");
   verb->add_option("--machine", arguments->machine, "Plan for the machine that this file describes (see machines/)")
       ->type_name("FILE");
   verb->add_option("--devices", arguments->devices, "GPUs to use of those the machine has")->check(CLI::PositiveNumber);
-  verb->add_option("--threads", arguments->threads, "Threads, where this machine is measured")
+  flag("--threads", arguments->threads, "Threads, where this machine is measured")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  verb->add_option("--wave", arguments->wave, "Micro-batches that pass a group together (default: the planner's)");
-  verb->add_option("--group", arguments->group, "Blocks of a group (default: the planner's)");
-  verb->add_option("--boundaries", arguments->boundaries, "Where blocks' inputs wait: auto, device, host or nvme")
+  flag("--wave", arguments->wave, "Micro-batches that pass a group together (default: the planner's)");
+  flag("--group", arguments->group, "Blocks of a group (default: the planner's)");
+  flag("--boundaries", arguments->boundaries, "Where blocks' inputs wait: auto, device, host or nvme")
       ->capture_default_str();
   verb->add_flag("--remeasure", arguments->remeasure, "Measure this machine again");
   verb->add_flag("--json", arguments->json, "Print one JSON object");

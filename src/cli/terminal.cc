@@ -32,14 +32,6 @@ std::string repeated(std::string_view piece, std::size_t count) {
   return text;
 }
 
-// The first `width` code points.
-std::string_view clipped(std::string_view text, std::size_t width) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (starts_code_point(text[i]) && width-- == 0) return text.substr(0, i);
-  }
-  return text;
-}
-
 double fraction_done(const ProgressState& state) {
   if (state.done_bytes >= state.total_bytes) return 1.0;
   return static_cast<double>(state.done_bytes) / static_cast<double>(state.total_bytes);
@@ -128,6 +120,13 @@ std::size_t terminal_columns(std::FILE* stream) {
 
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_code_point));
+}
+
+std::string_view clipped(std::string_view text, std::size_t width) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (starts_code_point(text[i]) && width-- == 0) return text.substr(0, i);
+  }
+  return text;
 }
 
 std::string render_bar(double fraction, std::size_t num_cells) {

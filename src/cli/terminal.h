@@ -20,6 +20,8 @@ bool is_terminal(std::FILE* stream);
 std::size_t terminal_columns(std::FILE* stream);
 
 std::size_t display_width(std::string_view text);
+// The first `width` code points.
+std::string_view clipped(std::string_view text, std::size_t width);
 
 // As many eighths of `num_cells` as the fraction is, from 0 to 1; nothing behind them.
 std::string render_bar(double fraction, std::size_t num_cells);

@@ -2,11 +2,15 @@
 #include "cli/train_display.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/units.h"
 #include "cli/terminal.h"
 
 namespace sluice {
@@ -28,22 +32,72 @@ std::string rate_text(double per_second) {
 
 }  // namespace
 
-TrainDisplay::TrainDisplay(TrainOutput output)
-    : output_(output), live_(output == TrainOutput::kText && is_terminal(stderr)) {}
+std::string render_tiers(const SessionUse& use, const TierBudgets& budgets) {
+  const auto tier = [](std::string_view name, std::uint64_t used_bytes, std::uint64_t budget_bytes) {
+    return fmt::format("{} {} of {}", name, format_bytes(used_bytes), format_bytes(budget_bytes));
+  };
+  return fmt::format("{}  {}  {}", tier("device", use.device.used_bytes, budgets.device),
+                     tier("host", use.host.used_bytes, budgets.host),
+                     tier("drives", use.drives.used_bytes, budgets.drives));
+}
 
-TrainDisplay::~TrainDisplay() { close_line(); }
+std::string render_lanes(const LaneSeconds& shares) {
+  constexpr std::array<std::string_view, 9> kLevels{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  std::string text;
+  for (std::size_t idx = 0; idx < kNumLanes; ++idx) {
+    const double share = std::clamp(shares[idx], 0.0, 1.0);
+    text += fmt::format("{}{} {}{:>3.0f} %", idx == 0 ? "" : "  ", name(static_cast<Lane>(idx)),
+                        kLevels[static_cast<std::size_t>(std::lround(share * 8))], share * 100);
+  }
+  return text;
+}
 
-void TrainDisplay::close_line() {
-  if (line_open_) std::fputs("\n", stderr);
-  line_open_ = false;
-  drawn_width_ = 0;
+TrainDisplay::TrainDisplay(TrainOutput output, RunGauges gauges)
+    : output_(output),
+      gauges_(std::move(gauges)),
+      live_(output == TrainOutput::kText && is_terminal(stderr)),
+      last_busy_s_(gauges_.lanes()),
+      last_step_ns_(clock_.now_ns()) {}
+
+TrainDisplay::~TrainDisplay() { close_lines(); }
+
+void TrainDisplay::close_lines() {
+  if (num_drawn_ > 0) std::fputs("\n", stderr);
+  num_drawn_ = 0;
+}
+
+// The cursor stays behind the last line.
+void TrainDisplay::draw(const std::vector<std::string>& lines) {
+  std::string text = "\r";
+  if (num_drawn_ > 1) text += fmt::format("\033[{}A", num_drawn_ - 1);
+  for (std::size_t idx = 0; idx < lines.size(); ++idx) {
+    text += fmt::format("{}{}\033[K", idx == 0 ? "" : "\n", lines[idx]);
+  }
+  fmt::print(stderr, "{}\033[J", text);
+  std::fflush(stderr);
+  num_drawn_ = lines.size();
 }
 
 void TrainDisplay::line(const std::string& text) {
-  if (line_open_) std::fprintf(stderr, "\r%s\r", std::string(drawn_width_, ' ').c_str());
-  line_open_ = false;
-  drawn_width_ = 0;
+  if (num_drawn_ > 0) {
+    draw({text});
+    num_drawn_ = 0;
+    std::fputs("\n", stderr);
+    return;
+  }
   fmt::print(stderr, "{}\n", text);
+}
+
+void TrainDisplay::measure_lanes(double weight) {
+  const std::int64_t now_ns = clock_.now_ns();
+  const LaneSeconds busy_s = gauges_.lanes();
+  const double passed_s = std::max(static_cast<double>(now_ns - last_step_ns_) * 1e-9, 1e-9);
+  for (std::size_t idx = 0; idx < kNumLanes; ++idx) {
+    const double share = std::clamp((busy_s[idx] - last_busy_s_[idx]) / passed_s, 0.0, 1.0);
+    lane_shares_[idx] += weight * (share - lane_shares_[idx]);
+  }
+  last_busy_s_ = busy_s;
+  last_step_ns_ = now_ns;
 }
 
 void TrainDisplay::step(const StepReport& report) {
@@ -52,20 +106,33 @@ void TrainDisplay::step(const StepReport& report) {
   const double weight = std::max(0.1, 1.0 / static_cast<double>(num_seen_));
   smooth_loss_ += weight * (report.loss - smooth_loss_);
   smooth_seconds_ += weight * (report.seconds - smooth_seconds_);
+  num_tokens_ += static_cast<double>(report.num_tokens);
+  measure_lanes(weight);
   const double rate = static_cast<double>(report.num_tokens) / std::max(smooth_seconds_, 1e-9);
   const double left = smooth_seconds_ * static_cast<double>(report.total_steps - report.step);
   if (output_ == TrainOutput::kJson) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"event", "step"},
-                                              {"step", report.step},
-                                              {"total_steps", report.total_steps},
-                                              {"epoch", report.epoch},
-                                              {"loss", report.loss},
-                                              {"grad_norm", report.grad_norm},
-                                              {"learning_rate", report.learning_rate},
-                                              {"tokens", report.num_tokens},
-                                              {"seconds", report.seconds},
-                                              {"eta_s", left}}
-                           .dump());
+    const SessionUse use = gauges_.use();
+    nlohmann::ordered_json lanes;
+    for (std::size_t idx = 0; idx < kNumLanes; ++idx) {
+      lanes[std::string(name(static_cast<Lane>(idx)))] = lane_shares_[idx];
+    }
+    fmt::print(
+        "{}\n",
+        nlohmann::ordered_json{
+            {"event", "step"},
+            {"step", report.step},
+            {"total_steps", report.total_steps},
+            {"epoch", report.epoch},
+            {"loss", report.loss},
+            {"grad_norm", report.grad_norm},
+            {"learning_rate", report.learning_rate},
+            {"tokens", report.num_tokens},
+            {"seconds", report.seconds},
+            {"eta_s", left},
+            {"lanes", lanes},
+            {"used_bytes",
+             {{"device", use.device.used_bytes}, {"host", use.host.used_bytes}, {"drives", use.drives.used_bytes}}}}
+            .dump());
     std::fflush(stdout);
     return;
   }
@@ -88,14 +155,13 @@ void TrainDisplay::step(const StepReport& report) {
         render_bar(static_cast<double>(report.step) / static_cast<double>(report.total_steps), cells);
     text = fmt::format("▕{}{}▏ ", bar, std::string(cells - display_width(bar), ' '));
   }
-  text += numbers.substr(0, columns);
-  const std::size_t drawn = display_width(text);
-  const std::size_t blanks = drawn_width_ > drawn ? drawn_width_ - drawn : 0;
-  fmt::print(stderr, "\r{}{}", text, std::string(blanks, ' '));
-  std::fflush(stderr);
-  line_open_ = true;
-  drawn_width_ = drawn;
-  if (report.step == report.total_steps) close_line();
+  text += numbers;
+  std::vector<std::string> lines;
+  for (const std::string& one : {text, render_tiers(gauges_.use(), gauges_.budgets), render_lanes(lane_shares_)}) {
+    lines.emplace_back(clipped(one, columns));
+  }
+  draw(lines);
+  if (report.step == report.total_steps) close_lines();
 }
 
 TrainObserver TrainDisplay::observer() {

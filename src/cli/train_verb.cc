@@ -1,99 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/train_verb.h"
 
-#include <algorithm>
-#include <filesystem>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "base/cpu.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "bench/machine_bench.h"
-#include "cli/machine_cache.h"
+#include "cli/run_machine.h"
 #include "cli/terminal.h"
 #include "cli/train_display.h"
 #include "cli/work_display.h"
-#include "format/model_folder.h"
+#include "io/posix/posix_file.h"
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
-#include "plan/planner.h"
+#include "train/lane_trace_file.h"
+#include "train/run_plan.h"
 #include "train/training_job.h"
 
 namespace sluice {
 namespace {
+
+constexpr const char* kTraceInRun = "output_dir/trace.json";  // --trace without a file
 
 struct TrainArguments {
   std::string config;
   std::string run_dir;
   std::string from;
   std::vector<std::string> overrides;
+  std::string trace;  // a file; empty: none
+  std::uint64_t trace_steps = TraceLimits().num_steps;
   bool skip_bad = false;
   bool json = false;
 };
-
-// Chunks small enough that small slices do not become large on the drives.
-std::uint64_t choose_chunk_bytes(const Architecture& arch) {
-  std::uint64_t largest = 0;
-  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
-    largest = std::max(largest, slice_layout(arch, slice_idx).size_bytes(DType::kBF16));
-  }
-  return largest >= 16 * kMiB ? kMiB : 64 * kKiB;
-}
-
-Home home_of(BoundaryPlace place) {
-  switch (place) {
-    case BoundaryPlace::kHost:
-      return Home::kHost;
-    case BoundaryPlace::kNvme:
-      return Home::kNvme;
-    case BoundaryPlace::kAuto:
-    case BoundaryPlace::kDevice:
-      break;
-  }
-  return Home::kDevice;
-}
-
-PlanRequest plan_request(const TrainingJob& job, std::size_t num_threads) {
-  const TrainConfig& config = job.config();
-  const std::uint64_t available = read_memory_info().available_bytes;
-  PlanRequest request{.model = config.base_model, .arch = job.model().arch, .dtype = config.dtype};
-  for (const std::string& directory : job.store_directories()) make_model_folder(directory);
-  request.machine = this_machine({.directories = job.store_directories(), .num_threads = num_threads},
-                                 machine_cache_path(), Remeasure::kIfChanged);
-  request.sequence_len = static_cast<std::int64_t>(config.sequence_len);
-  request.micro_batch_size = static_cast<std::int64_t>(config.micro_batch_size);
-  request.accumulation = static_cast<std::int64_t>(config.gradient_accumulation_steps);
-  request.num_steps = static_cast<std::int64_t>(job.total_steps());
-  request.budgets.device = config.gpu_memory_bytes.value_or(available / 10 * 3);
-  request.budgets.host = config.host_memory_bytes.value_or(available / 10 * 4);
-  // Beside what is free, what an earlier process set aside for this run.
-  for (MachineDrive& drive : request.machine.drives) {
-    std::error_code none;
-    const std::uintmax_t taken = std::filesystem::file_size(drive.name + "/slices.dat", none);
-    if (!none) drive.size_bytes += taken;
-  }
-  request.budgets.drives = request.machine.drives_size_bytes();
-  request.buffers.chunk_bytes = choose_chunk_bytes(job.model().arch);
-  request.buffers.staging_bytes =
-      std::clamp<std::uint64_t>(request.budgets.host / 8, 16 * request.buffers.chunk_bytes, 32 * kMiB);
-  // A window is read, one computed, one written at least; more keep the drives busy.
-  const std::uint64_t window_bytes =
-      optimizer_window_bytes(job.model().arch, {.dtype = config.dtype}, request.buffers.chunk_bytes);
-  request.buffers.optimizer_windows =
-      static_cast<std::size_t>(std::clamp<std::uint64_t>(request.budgets.host / 4 / window_bytes, 3, 8));
-  if (config.wave_size) request.wave = static_cast<std::int64_t>(*config.wave_size);
-  if (config.group_size) request.group = static_cast<std::int64_t>(*config.group_size);
-  if (config.boundaries != BoundaryPlace::kAuto) request.boundaries = home_of(config.boundaries);
-  return request;
-}
 
 void print_start(TrainingJob& job, const Plan& plan) {
   const RowCounts& rows = job.row_counts();
@@ -105,18 +50,43 @@ void print_start(TrainingJob& job, const Plan& plan) {
   if (rows.num_truncated > 0) fmt::print(stderr, "       {} rows were cut off at sequence_len\n", rows.num_truncated);
 }
 
-void print_end(const TrainingJob& job, const Plan& plan, const RunSummary& summary, TrainOutput output) {
+// What was planned beside what was seen.
+std::string end_table(const TrainingJob& job, const RunPlan& run, const RunSummary& summary, double step_tokens) {
+  const Plan& plan = run.plan;
+  const StepMemory planned = step_memory(plan.request.arch, run.memory.schedule, run.memory.buffers);
+  const SessionUse use = job.session().use();
+  const auto rate = [](double tokens, double seconds) {
+    return seconds > 0 ? fmt::format("{:.0f}", tokens / seconds) : std::string("–");
+  };
+  const auto time = [](double seconds) { return seconds > 0 ? fmt::format("{:.3f} s", seconds) : std::string("–"); };
+  return render_table({"", "planned", "measured"},
+                      {{"step", time(plan.forecast.step_s), time(summary.step_seconds)},
+                       {"tokens/s", rate(static_cast<double>(plan.request.step_tokens()), plan.forecast.step_s),
+                        rate(step_tokens, summary.step_seconds)},
+                       {"device, most", format_bytes(planned.device.total()), format_bytes(use.device.peak_bytes)},
+                       {"host, most", format_bytes(planned.host.total()), format_bytes(use.host.peak_bytes)},
+                       {"drives, most", format_bytes(planned.drives.total()), format_bytes(use.drives.peak_bytes)}});
+}
+
+void print_end(const TrainingJob& job, const RunPlan& run, const RunSummary& summary, const TrainDisplay& display) {
   const std::string& dir = job.config().output_dir;
-  if (output == TrainOutput::kJson) {
-    nlohmann::ordered_json json{{"event", "end"},
-                                {"steps", summary.steps},
-                                {"total_steps", job.total_steps()},
-                                {"total_tokens", summary.total_tokens},
-                                {"train_loss", summary.loss},
-                                {"train_runtime", summary.seconds},
-                                {"step_s", summary.step_seconds},
-                                {"predicted_step_s", plan.forecast.step_s},
-                                {"output_dir", dir}};
+  if (display.output() == TrainOutput::kJson) {
+    const StepMemory planned = step_memory(run.plan.request.arch, run.memory.schedule, run.memory.buffers);
+    const SessionUse use = job.session().use();
+    nlohmann::ordered_json json{
+        {"event", "end"},
+        {"steps", summary.steps},
+        {"total_steps", job.total_steps()},
+        {"total_tokens", summary.total_tokens},
+        {"train_loss", summary.loss},
+        {"train_runtime", summary.seconds},
+        {"step_s", summary.step_seconds},
+        {"predicted_step_s", run.plan.forecast.step_s},
+        {"peak_bytes",
+         {{"device", use.device.peak_bytes}, {"host", use.host.peak_bytes}, {"drives", use.drives.peak_bytes}}},
+        {"predicted_peak_bytes",
+         {{"device", planned.device.total()}, {"host", planned.host.total()}, {"drives", planned.drives.total()}}},
+        {"output_dir", dir}};
     fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
@@ -124,27 +94,19 @@ void print_end(const TrainingJob& job, const Plan& plan, const RunSummary& summa
     fmt::print(stderr, "stopped after step {}; everything is kept, go on with: sluice resume {}\n", summary.steps, dir);
     return;
   }
-  fmt::print(stderr, "{} steps in {:.1f} s, mean loss {:.4f}; a step took {:.3f} s, planned were {:.3f} s\n",
-             summary.steps, summary.seconds, summary.loss, summary.step_seconds, plan.forecast.step_s);
+  fmt::print(stderr, "{} steps in {:.1f} s, mean loss {:.4f}\n\n{}\n", summary.steps, summary.seconds, summary.loss,
+             end_table(job, run, summary, display.mean_step_tokens()));
   fmt::print(stderr, "{1} in {0}, curve in {0}/loss_curve.svg\n", dir,
              job.config().adapter == AdapterKind::kNone ? "model" : "adapter");
 }
 
-// Checkpoints pass through the ring also where no state lives on the drives: then it is what host memory has left.
-std::uint64_t least_staging_bytes(const PlanRequest& request) { return 4 * request.buffers.chunk_bytes; }
-
-std::uint64_t staging_bytes(const Plan& plan) {
-  if (plan.buffers.staging_bytes > 0) return plan.buffers.staging_bytes;
-  const std::uint64_t left = plan.request.budgets.host - plan.memory.host.total() + least_staging_bytes(plan.request);
-  return std::min(left, plan.request.buffers.staging_bytes);
-}
-
-Plan plan_run(PlanRequest request, TrainOutput output) {
+RunPlan plan_job(const TrainingJob& job, TrainOutput output) {
+  RunShape shape{.arch = job.model().arch,
+                 .machine = machine_for(job.config(), job.store_directories(), Remeasure::kIfChanged)};
+  shape.default_budgets = budgets_here(shape.machine);
+  shape.num_steps = static_cast<std::int64_t>(job.total_steps());
   try {
-    Plan plan = make_plan(request);
-    if (plan.buffers.staging_bytes > 0) return plan;
-    request.budgets.host -= std::min(request.budgets.host, least_staging_bytes(request));
-    return make_plan(request);
+    return plan_run(plan_request(job.config(), shape), num_threads_of(job.config()));
   } catch (const NoPlanFits& failure) {
     if (output == TrainOutput::kText) fmt::print(stderr, "{}", render_failure(failure, terminal_columns(stderr)));
     throw;
@@ -164,8 +126,19 @@ struct Start {
   std::optional<std::uint64_t> from_step;  // of the checkpoint to go back to
 };
 
+std::string trace_path(const TrainArguments& arguments, const std::string& output_dir) {
+  return arguments.trace == kTraceInRun ? output_dir + "/trace.json" : arguments.trace;
+}
+
 void run_job(const TrainConfig& config, const Start& start, const TrainArguments& arguments) {
   const TrainOutput output = arguments.json ? TrainOutput::kJson : TrainOutput::kText;
+  // Outlive the lanes that tell them.
+  const SteadyClock clock;
+  PosixFileSystem files;
+  std::optional<LaneTraceFile> file;
+  LaneTrace trace(clock, LaneTrace::Keep::kBusyTimes, [&](const LaneSpan& span) {
+    if (file) file->add(span);
+  });
   WorkDisplay work;
   const ProgressSink progress = work.sink();
   TrainingJob job(config, start.how, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, progress);
@@ -173,25 +146,33 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
   if (start.from_step) {
     job.go_back_to(*start.from_step, [output](const GoingBack& going) { print_return(going, output); });
   }
-  const std::size_t num_threads = config.threads.value_or(std::max(1U, std::thread::hardware_concurrency()));
-  const PlanRequest request = plan_request(job, num_threads);
-  const Plan plan = plan_run(request, output);
-  if (output == TrainOutput::kText) print_start(job, plan);
-  job.open({.schedule = plan.schedule,
-            .buffers = {.chunk_bytes = plan.buffers.chunk_bytes,
-                        .staging_bytes = staging_bytes(plan),
-                        .optimizer_windows = plan.buffers.optimizer_windows},
-            .device_bytes = plan.request.budgets.device,
-            .host_bytes = request.budgets.host,
-            .num_threads = num_threads},
-           to_json(plan).dump(2), progress);
+  RunPlan run = plan_job(job, output);
+  if (output == TrainOutput::kText) print_start(job, run.plan);
+  run.memory.trace = &trace;
+  job.open(run.memory, to_json(run.plan).dump(2), progress);
   work.finish();
   if (start.how == JobStart::kResume && output == TrainOutput::kText) {
     fmt::print(stderr, "going on after step {} of {}\n", job.position().step, job.total_steps());
   }
-  TrainDisplay display(output);
-  const RunSummary summary = job.run(display.observer(), progress);
-  print_end(job, plan, summary, output);
+  // Lanes are at rest until the first step: what they moved to begin with is not part of it.
+  if (!arguments.trace.empty()) {
+    file.emplace(files, trace_path(arguments, config.output_dir), clock.now_ns(),
+                 TraceLimits{.num_steps = arguments.trace_steps});
+  }
+  TrainDisplay display(output, {.budgets = run.plan.request.budgets,
+                                .use = [&job] { return job.session().use(); },
+                                .lanes = [&trace] { return trace.busy_s(); }});
+  TrainObserver observer = display.observer();
+  observer.on_step = [&, shown = observer.on_step](const StepReport& report) {
+    if (file) file->end_step(report.step, clock.now_ns());
+    shown(report);
+  };
+  const RunSummary summary = job.run(observer, progress);
+  if (file) file->finish();
+  print_end(job, run, summary, display);
+  if (file && output == TrainOutput::kText) {
+    fmt::print(stderr, "trace of {} steps in {}: open it at ui.perfetto.dev\n", file->num_steps(), file->path());
+  }
   if (summary.end == RunEnd::kInterrupted) throw Cancelled("interrupted");
 }
 
@@ -219,6 +200,14 @@ void resume(const TrainArguments& arguments) {
   run_job(TrainingJob::config_of(arguments.run_dir, arguments.overrides), start, arguments);
 }
 
+void add_trace_options(CLI::App& verb, const std::shared_ptr<TrainArguments>& arguments) {
+  verb.add_flag(fmt::format("--trace{{{}}}", kTraceInRun), arguments->trace,
+                "Write what every lane does to a file that Perfetto opens: --trace=FILE, or trace.json in output_dir");
+  verb.add_option("--trace-steps", arguments->trace_steps, "Steps in the trace")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+}
+
 }  // namespace
 
 void add_train_verbs(CLI::App& app) {
@@ -228,6 +217,7 @@ void add_train_verbs(CLI::App& app) {
   verb->add_option("overrides", arguments->overrides, "key=value, over what the file says");
   verb->add_flag("--skip-bad", arguments->skip_bad, "Go on without rows that cannot be used");
   verb->add_flag("--json", arguments->json, "One JSON object a line on standard output");
+  add_trace_options(*verb, arguments);
   verb->callback([arguments] { train(*arguments); });
 
   CLI::App* const again =
@@ -237,6 +227,7 @@ void add_train_verbs(CLI::App& app) {
   again->add_option("--from", arguments->from, "Go back to this checkpoint first, such as checkpoint-100");
   again->add_flag("--skip-bad", arguments->skip_bad, "Go on without rows that cannot be used");
   again->add_flag("--json", arguments->json, "One JSON object a line on standard output");
+  add_trace_options(*again, arguments);
   again->callback([arguments] { resume(*arguments); });
 }
 

@@ -39,6 +39,14 @@ class Event {
   std::shared_ptr<const State> state_;  // shared by copies of the event and by the stream that will reach it
 };
 
+// Told from inside a stream when it begins and ends a piece of work. Waiting for an event is no work.
+class StreamWatcher {
+ public:
+  virtual ~StreamWatcher() = default;
+  virtual void begins() = 0;
+  virtual void ends() = 0;
+};
+
 enum class DeviceKind : std::uint8_t { kCpu };
 
 // Work in order. Destruction waits for all of it. Thread-safe.
@@ -57,6 +65,8 @@ class Stream {
   virtual Event record() = 0;
   // What follows in this stream starts after the event.
   virtual void wait(const Event& event) = 0;
+  // Watches the work that is put here from now on; null: nobody does. Outlives that work.
+  virtual void watch(StreamWatcher* watcher) = 0;
 
   void synchronize() { record().wait(); }
 };
@@ -99,6 +109,7 @@ class Device {
   virtual Buffer allocate_pinned(std::uint64_t size_bytes) = 0;
   virtual std::uint64_t arena_bytes() const = 0;
   virtual std::uint64_t free_bytes() const = 0;
+  virtual std::uint64_t peak_bytes() const = 0;  // the most that was taken at once
 };
 
 }  // namespace sluice

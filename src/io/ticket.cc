@@ -11,7 +11,15 @@ void TicketState::finish_one(std::exception_ptr failure) {
   const std::scoped_lock lock(mutex_);
   CHECK(remaining_ > 0, "a transfer finishes once");
   if (failure && !failure_) failure_ = std::move(failure);
-  if (--remaining_ == 0) settled_.notify_all();
+  if (--remaining_ > 0) return;
+  if (told_) std::exchange(told_, nullptr)();
+  settled_.notify_all();
+}
+
+void TicketState::when_settled(std::function<void()> told) {
+  const std::scoped_lock lock(mutex_);
+  if (remaining_ == 0) return told();
+  told_ = std::move(told);
 }
 
 void TicketState::wait_settled() {

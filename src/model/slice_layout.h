@@ -49,7 +49,8 @@ struct Parameter {
   std::uint64_t offset = 0;  // elements from the slice's start; a multiple of kParameterAlignment
 };
 
-inline constexpr std::uint64_t kParameterAlignment = 64;  // elements
+// Elements: whole blocks of 8-bit moments, which then never have two parameters.
+inline constexpr std::uint64_t kParameterAlignment = 256;
 
 class SliceLayout {
  public:

@@ -15,8 +15,6 @@
 
 namespace sluice {
 
-inline constexpr std::size_t kNumLanes = 6;
-
 class LaneGraph {
  public:
   using TaskId = std::int32_t;

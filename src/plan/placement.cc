@@ -64,7 +64,7 @@ void fill_host(const PlacementRequest& request, Schedule& schedule, Part part, s
   const std::int64_t num_layers = arch.num_layers();
   if (num_layers == 0) return;
   const std::uint64_t block = bytes_of((*request.sizes)[block_slice(arch, 0)], part);
-  const std::int64_t count = std::min(num_layers, static_cast<std::int64_t>(room / block));
+  const std::int64_t count = block == 0 ? num_layers : std::min(num_layers, static_cast<std::int64_t>(room / block));
   for (std::int64_t layer_idx = 0; layer_idx < num_layers; ++layer_idx) {
     if ((layer_idx + 1) * count / num_layers > layer_idx * count / num_layers) move(block_slice(arch, layer_idx));
   }

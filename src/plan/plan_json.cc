@@ -43,6 +43,7 @@ Json request_json(const PlanRequest& request) {
             {"parameters", count_parameters(request.arch)},
             {"trained_parameters", count_trained_parameters(request.arch)},
             {"dtype", dtype_name(request.dtype)},
+            {"optimizer", name(request.optimizer)},
             {"sequence_len", request.sequence_len},
             {"micro_batch_size", request.micro_batch_size},
             {"gradient_accumulation_steps", request.accumulation},
@@ -61,24 +62,6 @@ Json request_json(const PlanRequest& request) {
 
 }  // namespace
 
-std::string_view name(Lane lane) {
-  switch (lane) {
-    case Lane::kNvmeToHost:
-      return "nvme->host";
-    case Lane::kHostToDevice:
-      return "host->device";
-    case Lane::kCompute:
-      return "compute";
-    case Lane::kDeviceToHost:
-      return "device->host";
-    case Lane::kCpuOptimizer:
-      return "cpu-optimizer";
-    case Lane::kHostToNvme:
-      return "host->nvme";
-  }
-  return "";
-}
-
 std::string_view dtype_name(DType dtype) { return dtype == DType::kBF16 ? "bf16" : "f32"; }
 
 Json to_json(const Architecture& arch, const Schedule& schedule) {
@@ -91,6 +74,7 @@ Json to_json(const Architecture& arch, const Schedule& schedule) {
                       {"gradients", name(homes.gradients)}});
   }
   return {{"dtype", dtype_name(schedule.dtype)},
+          {"optimizer", name(schedule.optimizer)},
           {"wave", schedule.wave},
           {"group", schedule.group},
           {"batch_tokens", schedule.batch_tokens},
@@ -108,6 +92,9 @@ Schedule schedule_from_json(const nlohmann::json& json, const Architecture& arch
   if (dtype != dtype_name(DType::kBF16) && dtype != dtype_name(DType::kF32))
     reader.fail("dtype", "\"bf16\" or \"f32\"");
   schedule.dtype = dtype == dtype_name(DType::kBF16) ? DType::kBF16 : DType::kF32;
+  const std::optional<OptimizerState> optimizer = find_optimizer_state(reader.require_text("optimizer"));
+  if (!optimizer) reader.fail("optimizer", fmt::format("one of {}", optimizer_state_names()));
+  schedule.optimizer = *optimizer;
   schedule.wave = reader.require_int("wave", 1, kMostPlaces);
   schedule.group = reader.require_int("group", 1, arch.num_layers());
   schedule.batch_tokens = reader.require_int("batch_tokens", 1, std::int64_t{1} << 40);

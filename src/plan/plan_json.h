@@ -10,7 +10,6 @@
 
 namespace sluice {
 
-std::string_view name(Lane lane);          // "host->device"
 std::string_view dtype_name(DType dtype);  // as --dtype takes it
 
 nlohmann::ordered_json to_json(const Plan& plan);

@@ -12,8 +12,9 @@ namespace {
 
 using testing::HasSubstr;
 
-Plan small_plan() {
+Plan small_plan(OptimizerState optimizer = OptimizerState::kAdamWF32) {
   PlanRequest request{.model = "handmade", .arch = small_arch(8), .machine = slow_machine()};
+  request.optimizer = optimizer;
   request.sequence_len = 512;
   request.accumulation = 4;
   request.budgets = {32 * kMiB, 96 * kMiB, kGiB};
@@ -31,11 +32,14 @@ std::string failure_of(const nlohmann::json& json, const Architecture& arch) {
 }
 
 TEST(PlanJson, ItsScheduleReadsBackAsItWas) {
-  const Plan plan = small_plan();
-  const nlohmann::json json = nlohmann::json::parse(to_json(plan).dump());
-  const Schedule read = schedule_from_json(json.at("schedule"), plan.request.arch, "plan.json");
-  EXPECT_EQ(to_json(plan.request.arch, read), to_json(plan.request.arch, plan.schedule));
-  EXPECT_EQ(step_memory(plan.request.arch, read, plan.buffers), plan.memory);
+  for (const OptimizerState optimizer : kOptimizerStates) {
+    const Plan plan = small_plan(optimizer);
+    const nlohmann::json json = nlohmann::json::parse(to_json(plan).dump());
+    const Schedule read = schedule_from_json(json.at("schedule"), plan.request.arch, "plan.json");
+    EXPECT_EQ(read.optimizer, optimizer);
+    EXPECT_EQ(to_json(plan.request.arch, read), to_json(plan.request.arch, plan.schedule));
+    EXPECT_EQ(step_memory(plan.request.arch, read, plan.buffers), plan.memory);
+  }
 }
 
 TEST(PlanJson, RefusesASchedulesOfAnotherModelAndWhatTheTrainerCannotRun) {
@@ -51,6 +55,9 @@ TEST(PlanJson, RefusesASchedulesOfAnotherModelAndWhatTheTrainerCannotRun) {
   json = whole;
   json["dtype"] = "f16";
   EXPECT_THAT(failure_of(json, plan.request.arch), HasSubstr("dtype"));
+  json = whole;
+  json["optimizer"] = "adamw_2bit";
+  EXPECT_THAT(failure_of(json, plan.request.arch), HasSubstr("adamw_8bit"));
 }
 
 TEST(PlanText, KeepsToTheWidthOfTheTerminal) {
@@ -74,6 +81,8 @@ TEST(PlanText, NamesWhatBoundsTheStepAndWhatTheDrivesTake) {
   const std::string text = render_plan(plan, 100);
   EXPECT_THAT(text, HasSubstr(std::string(name(plan.forecast.bound)) + " bounds it"));
   EXPECT_THAT(text, HasSubstr("of its life"));
+  EXPECT_THAT(text, HasSubstr("AdamW with f32 moments"));
+  EXPECT_THAT(render_plan(small_plan(OptimizerState::kAdamW8Bit), 100), HasSubstr("AdamW with 8-bit moments"));
   EXPECT_THAT(text, HasSubstr(format_bytes(plan.memory.host.total())));
 }
 

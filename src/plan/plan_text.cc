@@ -100,6 +100,7 @@ class PlanText {
     line("Model",
          fmt::format("{}, {} parameters, {} in {}", request.model, format_count(count_parameters(request.arch)),
                      trained_text(request.arch), dtype_name(request.dtype)));
+    line("Optimizer", std::string(describe(request.optimizer)));
     line("Machine", request.machine.name);
     line("Step", fmt::format("{} x {} tokens, {} accumulated: {} tokens", request.micro_batch_size,
                              request.sequence_len, request.accumulation, request.step_tokens()));
@@ -178,7 +179,9 @@ class PlanText {
          where(schedule.homes, &SliceHomes::weights) + places(any_away(&SliceHomes::weights), schedule.weight_places));
     line("  gradients", where(schedule.homes, &SliceHomes::gradients) +
                             places(any_away(&SliceHomes::gradients), schedule.gradient_places));
-    line("  optimizer", where(schedule.homes, &SliceHomes::optimizer));
+    const bool keeps_nothing =
+        plan_.memory.device.optimizer + plan_.memory.host.optimizer + plan_.memory.drives.optimizer == 0;
+    line("  optimizer", keeps_nothing ? "keeps nothing" : where(schedule.homes, &SliceHomes::optimizer));
     const bool away = schedule.boundaries != Home::kDevice;
     const std::vector<SliceHomes> one(1, {.weights = schedule.boundaries});
     line("  boundaries", where(one, &SliceHomes::weights) + places(away, schedule.boundary_places));

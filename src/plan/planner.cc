@@ -65,7 +65,7 @@ std::optional<double> Plan::run_share_of_life(std::size_t drive_idx) const {
 }
 
 StepMemory least_memory(const PlanRequest& request) {
-  const auto sizes = slice_sizes(request.arch, request.dtype, request.buffers.chunk_bytes);
+  const auto sizes = slice_sizes(request.arch, request.dtype, request.optimizer, request.buffers.chunk_bytes);
   return least_candidate(request, sizes).memory;
 }
 
@@ -73,6 +73,7 @@ std::optional<Plan> find_plan(const PlanRequest& request) {
   check(request);
   const StepSimulator simulator(request.arch, request.machine,
                                 {.dtype = request.dtype,
+                                 .optimizer = request.optimizer,
                                  .batch_tokens = request.batch_tokens(),
                                  .sequence_len = request.sequence_len,
                                  .num_micro_batches = request.accumulation},

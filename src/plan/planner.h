@@ -24,6 +24,7 @@ struct PlanRequest {
   Machine machine;
   std::int64_t num_devices = 1;
   DType dtype = DType::kBF16;
+  OptimizerState optimizer = OptimizerState::kAdamWF32;
   std::int64_t sequence_len = 0;
   std::int64_t micro_batch_size = 1;  // sequences
   std::int64_t accumulation = 1;      // micro-batches of a step

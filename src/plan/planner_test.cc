@@ -69,6 +69,35 @@ TEST(Planner, BesideAnAdapterTheBaseIsReadAndNeverWritten) {
   EXPECT_LT(make_plan(request).memory.drives.weights, plan.memory.drives.weights / 2);
 }
 
+// Every plan is within the budgets; state that is shorter writes less to the drives.
+TEST(Planner, GoesByTheFormOfTheOptimizersState) {
+  double written_bytes = 1e18;
+  for (const OptimizerState optimizer :
+       {OptimizerState::kAdamWF32, OptimizerState::kAdamWBF16, OptimizerState::kAdamW8Bit, OptimizerState::kSgd}) {
+    PlanRequest request = small_request(kBudgets[0]);
+    request.optimizer = optimizer;
+    const Plan plan = make_plan(request);
+    EXPECT_TRUE(fits_by_step_memory(plan)) << name(optimizer);
+    EXPECT_EQ(plan.schedule.optimizer, optimizer);
+    EXPECT_LT(plan.forecast.load.drive_written_bytes, written_bytes) << name(optimizer);
+    written_bytes = plan.forecast.load.drive_written_bytes;
+  }
+}
+
+// An optimizer that keeps nothing has nothing to place.
+TEST(Planner, PlacesWhatSgdOfF32WeightsKeeps) {
+  for (const TierBudgets& budgets : kBudgets) {
+    PlanRequest request = small_request(budgets);
+    request.budgets.device *= 2;
+    request.dtype = DType::kF32;
+    request.optimizer = OptimizerState::kSgd;
+    const Plan plan = make_plan(request);
+    EXPECT_EQ(plan.memory.device.optimizer + plan.memory.host.optimizer + plan.memory.drives.optimizer, 0U);
+    EXPECT_TRUE(std::none_of(plan.schedule.homes.begin(), plan.schedule.homes.end(),
+                             [](const SliceHomes& homes) { return homes.optimizer == Home::kNvme; }));
+  }
+}
+
 TEST(Planner, TheSameRequestGivesTheSamePlan) {
   EXPECT_EQ(to_json(make_plan(small_request(kBudgets[2]))), to_json(make_plan(small_request(kBudgets[2]))));
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training step does with memory: the decisions that a plan makes and the trainer carries out. None of them
-// changes a number.
+// What a training step does with memory: the decisions that a plan makes and the trainer carries out. But for dtype and
+// optimizer, which are asked for, none of them changes a number.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "plan/optimizer_state.h"
 #include "tensor/dtype.h"
 #include "tier/run_keeper.h"
 
@@ -20,7 +21,8 @@ struct SliceHomes {
 };
 
 struct Schedule {
-  DType dtype = DType::kBF16;       // of weights and activations
+  DType dtype = DType::kBF16;  // of weights and activations
+  OptimizerState optimizer = OptimizerState::kAdamWF32;
   std::int64_t wave = 1;            // micro-batches that pass a group before the next group is touched
   std::int64_t group = 1;           // blocks
   std::int64_t batch_tokens = 0;    // of a micro-batch, at most

@@ -102,6 +102,7 @@ class Search {
  private:
   void try_shape(std::int64_t wave, std::int64_t group, Home boundaries) {
     Schedule schedule{.dtype = request_.dtype,
+                      .optimizer = request_.optimizer,
                       .wave = wave,
                       .group = group,
                       .batch_tokens = request_.batch_tokens(),
@@ -176,8 +177,7 @@ class Search {
     const double written = updated + waves * state.gradients_nvme + nvme_boundaries;
     const double read_rate = machine.drives_read_bytes_per_s();
     const double write_rate = machine.drives_write_bytes_per_s();
-    const double optimizer_s =
-        over(state.elements_by_cpu * kOptimizerBytesPerElement, machine.host.optimizer_bytes_per_s);
+    const double optimizer_s = update_s(schedule.optimizer, state.elements_by_cpu, machine);
     const double update_s =
         std::max(optimizer_s + over(updated, write_rate), over(updated + state.gradients_nvme, read_rate));
 
@@ -214,6 +214,7 @@ Placed least_candidate(const PlanRequest& request, const std::vector<SliceSizes>
   std::optional<Placed> least;
   for (const Home boundaries : boundary_homes(request)) {
     Schedule schedule{.dtype = request.dtype,
+                      .optimizer = request.optimizer,
                       .wave = request.wave.value_or(1),
                       .group = request.group.value_or(1),
                       .batch_tokens = request.batch_tokens(),

@@ -7,8 +7,9 @@
 
 namespace sluice {
 
-std::vector<SliceSizes> slice_sizes(const Architecture& arch, DType dtype, std::uint64_t chunk_bytes) {
-  const Schedule schedule{.dtype = dtype};
+std::vector<SliceSizes> slice_sizes(const Architecture& arch, DType dtype, OptimizerState optimizer,
+                                    std::uint64_t chunk_bytes) {
+  const Schedule schedule{.dtype = dtype, .optimizer = optimizer};
   const auto is_small = [](std::uint64_t bytes) { return round_up(bytes, Device::kAlignment) <= kSmallSliceBytes; };
   std::vector<SliceSizes> sizes;
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {

@@ -22,6 +22,7 @@ struct SliceSizes {
   bool has_small_gradients = false;
 };
 
-std::vector<SliceSizes> slice_sizes(const Architecture& arch, DType dtype, std::uint64_t chunk_bytes);
+std::vector<SliceSizes> slice_sizes(const Architecture& arch, DType dtype, OptimizerState optimizer,
+                                    std::uint64_t chunk_bytes);
 
 }  // namespace sluice

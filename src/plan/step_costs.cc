@@ -2,11 +2,13 @@
 #include "plan/step_costs.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "model/adapter_layout.h"
 #include "model/packed_block.h"
 #include "model/slice_layout.h"
+#include "plan/optimizer_layout.h"
 
 namespace sluice {
 namespace {
@@ -23,6 +25,11 @@ double elements(const SliceLayout& layout, Param param) {
   const Parameter* const found = layout.find(param);
   return found == nullptr ? 0 : static_cast<double>(found->shape.num_elements());
 }
+
+// Elements that one core can update in a second, where it computes longer than memory takes: one thread of a Zen 4, as
+// docs/precisions.md has it.
+constexpr double kRoundedPerSecondAndCore = 1.37e9;
+constexpr double kCodesPerSecondAndCore = 4.7e8;
 
 // Of a block's adapter, as one matrix: what stands packed is multiplied with, zeros included.
 double adapter_elements(const Architecture& arch) {
@@ -55,6 +62,33 @@ double StepCosts::backward_s() const {
       std::accumulate(block_backward.begin(), block_backward.end(), num_ranges * embed_backward + positions_backward);
   for (const Head& head : heads) sum += heads.size() == 1 ? head.at_once : head.statistics + head.gradients;
   return heads.size() > 1 ? sum + heads.front().end : sum;
+}
+
+double update_bytes_per_element(OptimizerState state) {
+  constexpr double kMasterAndGradient = 2 * sizeof(float) + sizeof(float);
+  switch (state) {
+    case OptimizerState::kAdamWF32:
+      return kMasterAndGradient + 4 * sizeof(float);
+    case OptimizerState::kAdamWBF16:
+      return kMasterAndGradient + 4 * sizeof(std::uint16_t);
+    case OptimizerState::kAdamW8Bit:
+      return kMasterAndGradient + 4 * (1 + sizeof(float) / static_cast<double>(OptimizerLayout::kBlock));
+    case OptimizerState::kSgd:
+      return kMasterAndGradient;
+    case OptimizerState::kSgdMomentum:
+      return kMasterAndGradient + 2 * sizeof(float);
+  }
+  return 0;
+}
+
+double update_s(OptimizerState state, double num_elements, const Machine& machine) {
+  if (num_elements == 0) return 0;
+  const double memory_s = num_elements * update_bytes_per_element(state) / machine.host.optimizer_bytes_per_s;
+  double core_rate = std::numeric_limits<double>::infinity();
+  if (state == OptimizerState::kAdamWBF16) core_rate = kRoundedPerSecondAndCore;
+  if (state == OptimizerState::kAdamW8Bit) core_rate = kCodesPerSecondAndCore;
+  const auto num_cores = static_cast<double>(std::max<std::int64_t>(machine.host.num_cores, 1));
+  return std::max(memory_s, num_elements / (core_rate * num_cores));
 }
 
 StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Machine& machine) {

@@ -15,6 +15,7 @@ namespace sluice {
 
 struct StepShape {
   DType dtype = DType::kBF16;
+  OptimizerState optimizer = OptimizerState::kAdamWF32;
   std::int64_t batch_tokens = 0;  // of a micro-batch
   std::int64_t sequence_len = 0;  // of the documents in it: what attention spans
   std::int64_t num_micro_batches = 1;
@@ -44,7 +45,12 @@ struct StepCosts {
 
 StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Machine& machine);
 
-// What AdamW reads and writes of an element: weight with its trailing bits or f32, both moments, and the gradient read.
+// What AdamW with f32 moments, by which machines are measured, reads and writes of an element: weight with its trailing
+// bits or f32, both moments, and the gradient read.
 inline constexpr double kOptimizerBytesPerElement = 28;
+// The same of any optimizer.
+double update_bytes_per_element(OptimizerState state);
+// Of so many elements, by the machine's CPU.
+double update_s(OptimizerState state, double num_elements, const Machine& machine);
 
 }  // namespace sluice

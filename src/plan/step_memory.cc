@@ -58,7 +58,8 @@ std::size_t num_gradient_runs(const Architecture& arch, std::size_t slice_idx) {
 
 OptimizerLayout optimizer_layout(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes,
                                  std::size_t slice_idx) {
-  return {trained_dtype(arch, schedule.dtype), chunk_bytes, trained_layout(arch, slice_idx).num_elements()};
+  return {trained_dtype(arch, schedule.dtype), schedule.optimizer, chunk_bytes,
+          trained_layout(arch, slice_idx).num_elements()};
 }
 
 std::uint64_t optimizer_bytes(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes,
@@ -68,7 +69,7 @@ std::uint64_t optimizer_bytes(const Architecture& arch, const Schedule& schedule
 
 std::uint64_t optimizer_window_bytes(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes) {
   const DType dtype = trained_dtype(arch, schedule.dtype);
-  const OptimizerLayout layout = OptimizerLayout::largest(dtype, chunk_bytes);
+  const OptimizerLayout layout = OptimizerLayout::largest(dtype, schedule.optimizer, chunk_bytes);
   return layout.window_elements() * (size_bytes(dtype) + sizeof(float)) + layout.stride_bytes();
 }
 

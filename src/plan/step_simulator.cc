@@ -251,7 +251,6 @@ class Walk {
       write_bytes += share(size.optimizer_bytes);
     }
     if (homes.gradients == Home::kNvme) read_bytes += share(size.gradient_bytes);
-    const double moved_bytes = share(size.elements) * kOptimizerBytesPerElement;
     TaskId ready = start;
     for (std::uint64_t part = 0; part < parts; ++part) {
       TaskId input = start;
@@ -266,9 +265,11 @@ class Walk {
       }
       // A window's memory is asked back before the next window is computed, so writes hold up the lane.
       ready = by_device ? flow_.add(StepQueue::kOptimizer, Lane::kCompute,
-                                    moved_bytes / machine_.device.memory_bytes_per_s, {input, written_})
+                                    share(size.elements) * update_bytes_per_element(schedule_.optimizer) /
+                                        machine_.device.memory_bytes_per_s,
+                                    {input, written_})
                         : flow_.add(StepQueue::kOptimizer, Lane::kCpuOptimizer,
-                                    moved_bytes / machine_.host.optimizer_bytes_per_s, {input, written_});
+                                    update_s(schedule_.optimizer, share(size.elements), machine_), {input, written_});
       before_last_ = last_;
       last_ = ready;
       if (write_bytes > 0) {
@@ -309,7 +310,7 @@ StepSimulator::StepSimulator(const Architecture& arch, const Machine& machine, c
     : arch_(arch),
       machine_(machine),
       shape_(shape),
-      sizes_(slice_sizes(arch, shape.dtype, chunk_bytes)),
+      sizes_(slice_sizes(arch, shape.dtype, shape.optimizer, chunk_bytes)),
       costs_(step_costs(arch, shape, machine)) {}
 
 StepForecast StepSimulator::run(const Schedule& schedule) const {

@@ -119,7 +119,9 @@ DeviceTier::DeviceTier(SliceStore& store, StagingRing& ring, Device& device, Bud
       device_(device),
       budget_(budget),
       loader_(store, ring, device, trace),
-      saver_(store, ring, device, trace) {}
+      saver_(store, ring, device, trace) {
+  if (trace != nullptr) store.trace_to(trace);
+}
 
 DeviceTier::~DeviceTier() {
   for (const Lease::Resident& resident : residents_) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tier/device_tier.h"
 
+#include <algorithm>
+#include <atomic>
 #include <future>
 
 #include <gmock/gmock.h>
@@ -20,6 +22,15 @@ using testing::HasSubstr;
 
 constexpr std::uint64_t kSliceBytes = 100000;     // 13 chunks, the last of them short
 constexpr std::uint64_t kRoomBytes = 100 * kKiB;  // what one takes on the device
+
+// Every look at it is later than the one before.
+class TickingClock : public Clock {
+ public:
+  std::int64_t now_ns() const override { return ++now_ns_; }
+
+ private:
+  mutable std::atomic<std::int64_t> now_ns_{0};
+};
 
 // Room for three slices on the device, four slots of two chunks in the ring.
 class DeviceTierTest : public testing::Test {
@@ -53,7 +64,7 @@ class DeviceTierTest : public testing::Test {
   }
 
   FakeStore fake_{2};
-  ManualClock clock_;
+  TickingClock clock_;
   Budget device_budget_;
   Budget host_;
   CpuDevice device_;
@@ -329,9 +340,12 @@ TEST_F(DeviceTierTest, ReadsRunAheadOfCopiesByTheSlotsAndEachLaneKeepsItsOrder) 
   std::map<Lane, std::vector<std::pair<std::string, std::uint64_t>>> order;
   std::map<std::pair<std::string, std::uint64_t>, std::map<Lane, std::size_t>> ended;
   std::size_t idx = 0;
-  for (const LaneSpan& span : trace_.spans()) {
+  std::vector<LaneSpan> spans = trace_.spans();
+  for (const LaneSpan& span : spans) ended[{span.slice, span.offset}][span.lane] = idx++;
+  // Drives end transfers in any order; a lane begins them in its own.
+  std::sort(spans.begin(), spans.end(), [](const auto& one, const auto& two) { return one.begin_ns < two.begin_ns; });
+  for (const LaneSpan& span : spans) {
     order[span.lane].emplace_back(span.slice, span.offset);
-    ended[{span.slice, span.offset}][span.lane] = idx++;
   }
   std::vector<std::pair<std::string, std::uint64_t>> expected;
   for (const std::uint64_t slice_idx : {0, 1}) {

@@ -46,6 +46,7 @@ RunKeeper::RunKeeper(const Parts& parts)
       to_device_(parts.device->make_stream("host->device")),
       from_device_(parts.device->make_stream("device->host")) {
   if (parts.store == nullptr) return;
+  if (parts.trace != nullptr) parts.store->trace_to(parts.trace);
   loader_ = std::make_unique<SliceLoader>(*parts.store, *parts.ring, *parts.device, parts.trace);
   saver_ = std::make_unique<SliceSaver>(*parts.store, *parts.ring, *parts.device, parts.trace);
 }
@@ -129,6 +130,8 @@ Departure RunKeeper::send(const std::string& key, std::span<const std::byte> fro
   Run& run = find(key);
   CHECK(run.home != Home::kDevice && from.size() >= run.size_bytes, "a run that lives elsewhere, whole");
   if (run.home == Home::kNvme) {
+    // Whoever still reads the version before holds it: its space is free before this one takes its own.
+    if (run.lifetime == Lifetime::kScratch) run.stored = {};
     const SaveAs save_as = run.lifetime == Lifetime::kScratch ? SaveAs::kApart : SaveAs::kStaged;
     Departure departure = saver_->save(key, from.first(run.size_bytes), {after}, save_as);
     if (run.lifetime == Lifetime::kScratch) run.stored = departure.stored;

@@ -41,6 +41,7 @@ class RunKeeper {
   // Memory of those at home on the device or the host starts as zeros. Throws OutOfBudget.
   void add(const std::string& key, std::uint64_t size_bytes, Home home, Lifetime lifetime);
 
+  bool has(const std::string& key) const { return runs_.count(key) > 0; }
   Home home(const std::string& key) const { return find(key).home; }
   std::uint64_t size_bytes(const std::string& key) const { return find(key).size_bytes; }
   // Also for keys that were never added: then false.

@@ -25,7 +25,6 @@ struct SliceLoader::Window {
   std::uint64_t offset;
   std::span<std::byte> bytes;
   Ticket ticket;
-  std::int64_t begin_ns;
 };
 
 SliceLoader::SliceLoader(SliceStore& store, StagingRing& ring, Device& device, LaneTrace* trace)
@@ -63,10 +62,9 @@ void SliceLoader::read(const std::shared_ptr<Load>& load) {
   for (std::uint64_t offset = 0; offset < stored_bytes; offset += ring_.slot_bytes()) {
     StagingRing::Slot slot = ring_.acquire();
     const std::span<std::byte> bytes = slot.bytes().first(std::min(ring_.slot_bytes(), stored_bytes - offset));
-    const std::int64_t begin_ns = trace_ != nullptr ? trace_->now_ns() : 0;
     Ticket ticket = store_.read(*load->version, offset, bytes);
     // std::function asks for copies; the window moves on alone.
-    auto window = std::make_shared<Window>(Window{load, std::move(slot), offset, bytes, std::move(ticket), begin_ns});
+    auto window = std::make_shared<Window>(Window{load, std::move(slot), offset, bytes, std::move(ticket)});
     host_to_device_.run([this, window] { copy(*window); });
   }
 }
@@ -76,9 +74,6 @@ void SliceLoader::copy(Window& window) {
   const bool last = window.offset + window.bytes.size() == load.version->stored_bytes();
   try {
     window.ticket.wait();
-    if (trace_ != nullptr) {
-      trace_->add({Lane::kNvmeToHost, load.version->key(), window.offset, window.bytes.size(), window.begin_ns, 0});
-    }
     if (load.failed) return;
     store_.verify(*load.version, window.offset, window.bytes);
     const std::span<std::byte> to = load.into.subspan(

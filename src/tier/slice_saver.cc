@@ -14,9 +14,6 @@ namespace {
 struct Writing {
   StagingRing::Slot slot;
   Ticket ticket;
-  std::uint64_t offset;
-  std::uint64_t size_bytes;
-  std::int64_t begin_ns;
 };
 
 }  // namespace
@@ -105,15 +102,10 @@ void SliceSaver::write(Window& window) {
   try {
     window.copied.wait();
     if (!save.failure) {
-      const std::int64_t begin_ns = trace_ != nullptr ? trace_->now_ns() : 0;
       Ticket ticket = save.writer->write(window.offset, window.bytes);
-      save.writing.push_back({std::move(window.slot), std::move(ticket), window.offset, window.bytes.size(), begin_ns});
+      save.writing.push_back({std::move(window.slot), std::move(ticket)});
       while (save.writing.size() >= max_writing || (last && !save.writing.empty())) {
-        Writing& oldest = save.writing.front();
-        oldest.ticket.wait();
-        if (trace_ != nullptr) {
-          trace_->add({Lane::kHostToNvme, save.key, oldest.offset, oldest.size_bytes, oldest.begin_ns, 0});
-        }
+        save.writing.front().ticket.wait();
         save.writing.pop_front();
       }
     }

@@ -63,7 +63,10 @@ std::vector<SliceRef> SliceStore::kept() const {
 
 Ticket SliceStore::read(const SliceVersion& version, std::uint64_t offset, std::span<std::byte> into) const {
   CHECK(offset + into.size() <= version.stored_bytes(), "a read stays in its slice");
-  return stripes_->read(version.record_.run(), offset, into);
+  const std::int64_t begin_ns = trace_ != nullptr ? trace_->now_ns() : 0;
+  Ticket ticket = stripes_->read(version.record_.run(), offset, into);
+  trace_transfer(trace_, ticket, {Lane::kNvmeToHost, version.key(), offset, into.size(), begin_ns});
+  return ticket;
 }
 
 void SliceStore::verify(const SliceVersion& version, std::uint64_t offset, std::span<const std::byte> bytes) const {

@@ -27,6 +27,7 @@
 #include "io/io_engine.h"
 #include "io/stripe_set.h"
 #include "tier/journal.h"
+#include "tier/lane_trace.h"
 #include "tier/store_format.h"
 #include "tier/store_space.h"
 #include "tier/wear_meter.h"
@@ -156,10 +157,14 @@ class SliceStore {
   // Gives free space at the end of the files back to the drives, and rewrites the journal to its shortest form.
   void collect();
 
+  // Every read and write of a slice from here on is a span of its lane; null: nobody traces. Outlives those.
+  void trace_to(LaneTrace* trace) { trace_ = trace; }
+
   std::uint64_t sequence() const;
   std::string last_note() const;
   std::uint64_t chunk_bytes() const { return stripes_->chunk_bytes(); }
   std::uint64_t taken_bytes() const { return space_->taken_bytes(); }
+  std::uint64_t peak_taken_bytes() const { return space_->peak_bytes(); }
   std::vector<std::uint64_t> drive_bytes_written() const { return wear_->drive_bytes(); }
   std::uint64_t file_bytes() const { return space_->file_bytes(); }
   std::vector<std::string> directories() const;
@@ -190,6 +195,7 @@ class SliceStore {
   std::unique_ptr<StripeSet> stripes_;
   std::unique_ptr<WearMeter> wear_;
   JournalPlace journal_place_;
+  LaneTrace* trace_ = nullptr;
 
   std::mutex commit_mutex_;  // taken before maps_mutex_; held for a whole commit
   std::unique_ptr<Journal> journal_;

@@ -53,7 +53,10 @@ Ticket SliceWriter::write(std::uint64_t offset, std::span<const std::byte> bytes
     draft_->record.chunk_sums[chunk_idx] = sum;
     draft_->chunk_written[chunk_idx] = true;
   }
+  LaneTrace* const trace = store_->trace_;
+  const std::int64_t begin_ns = trace != nullptr ? trace->now_ns() : 0;
   Ticket ticket = stripes.write(draft_->record.run(), offset, bytes);
+  trace_transfer(trace, ticket, {Lane::kHostToNvme, draft_->record.key, offset, bytes.size(), begin_ns});
   const std::scoped_lock lock(draft_->mutex);
   std::erase_if(draft_->tickets, [](const auto& state) { return state->settled() && !state->failure(); });
   if (ticket.state()) draft_->tickets.push_back(ticket.state());

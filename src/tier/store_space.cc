@@ -47,6 +47,7 @@ ExtentGrant StoreSpace::take(const std::vector<std::uint64_t>& shares) {
     }
     throw;
   }
+  count_peak();
   return {shared_from_this(), std::move(taken)};
 }
 
@@ -115,6 +116,7 @@ ExtentGrant StoreSpace::take_exactly(const std::vector<Extent>& extents) {
                     "slices: the file is truncated or is not the one this store had; restore it",
                     format_bytes(extent.size_bytes), extent.offset, where));
   }
+  count_peak();
   return {shared_from_this(), extents};
 }
 
@@ -133,11 +135,22 @@ void StoreSpace::preallocate(const std::vector<std::uint64_t>& shares) {
   }
 }
 
-std::uint64_t StoreSpace::taken_bytes() const {
-  const std::scoped_lock lock(mutex_);
+std::uint64_t StoreSpace::taken() const {
   std::uint64_t taken = 0;
   for (const RangeAllocator& ranges : ranges_) taken += ranges.size() - ranges.free_bytes();
   return taken;
+}
+
+void StoreSpace::count_peak() { peak_bytes_ = std::max(peak_bytes_, taken()); }
+
+std::uint64_t StoreSpace::taken_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return taken();
+}
+
+std::uint64_t StoreSpace::peak_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return peak_bytes_;
 }
 
 std::uint64_t StoreSpace::file_bytes() const {

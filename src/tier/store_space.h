@@ -58,6 +58,7 @@ class StoreSpace : public std::enable_shared_from_this<StoreSpace> {
   std::vector<std::uint64_t> missing_bytes(const std::vector<std::uint64_t>& drive_bytes) const;
 
   std::uint64_t taken_bytes() const;
+  std::uint64_t peak_bytes() const;  // the most that was taken at once
   std::uint64_t file_bytes() const;
   // Cuts off what is free at the end of each file.
   void shrink();
@@ -70,6 +71,8 @@ class StoreSpace : public std::enable_shared_from_this<StoreSpace> {
   friend class ExtentGrant;
   void give_back(const std::vector<Extent>& extents);
   void take_share(std::uint32_t drive_idx, std::uint64_t bytes, std::vector<Extent>& into);
+  std::uint64_t taken() const;
+  void count_peak();
   void grow(std::uint32_t drive_idx, std::uint64_t more_bytes);
   // What the file may still grow by.
   std::uint64_t available_bytes(std::uint32_t drive_idx) const;
@@ -78,6 +81,7 @@ class StoreSpace : public std::enable_shared_from_this<StoreSpace> {
   std::vector<Drive> drives_;
   std::uint64_t growth_bytes_;
   mutable std::mutex mutex_;
+  std::uint64_t peak_bytes_ = 0;
   std::vector<RangeAllocator> ranges_;  // of [kDataStart, file size), counted from kDataStart
 };
 

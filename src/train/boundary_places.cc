@@ -60,6 +60,7 @@ void BoundaryPlaces::leave(Id id) {
   Place& place = place_of(id);
   place.last_use = stream_.record();
   place.departure = keeper_.send(boundary_key(id.batch_idx, id.layer_idx), place.memory.bytes(), place.last_use);
+  place.departure->stored = {};  // the keeper has it
   place.id.reset();
   where_.erase(id);
 }

@@ -166,6 +166,7 @@ std::vector<ConfigKey> optimization_keys() {
   keys.push_back(enum_key("optimizer", {"optim"}, "adamw_torch, adamw_bf16, adamw_8bit, sgd", kOptimizers,
                           &TrainConfig::optimizer));
   keys.push_back(real_key("weight_decay", {}, {.max = 1e3}, &TrainConfig::weight_decay));
+  keys.push_back(real_key("momentum", {}, kBelowOne, &TrainConfig::momentum));
   keys.push_back(real_key("adam_beta1", {}, kBelowOne, &TrainConfig::adam_beta1));
   keys.push_back(real_key("adam_beta2", {}, kBelowOne, &TrainConfig::adam_beta2));
   keys.push_back(real_key("adam_epsilon", {"adam_eps"}, kAboveZero, &TrainConfig::adam_epsilon));

@@ -118,6 +118,9 @@ TrainConfig settle_config(ConfigDraft draft, const std::string& file) {
   if (draft.config.warmup_steps > 0 && draft.config.warmup_ratio > 0) {
     refuse(draft, "warmup_ratio", "warmup_steps already says how long the warm-up is; keep one");
   }
+  if (draft.config.momentum > 0 && draft.config.optimizer != OptimizerKind::kSgd) {
+    refuse(draft, "momentum", "it is for optimizer: sgd; AdamW has adam_beta1 instead");
+  }
   settle_paths(draft);
   settle_adapter(draft);
   settle_saving(draft);

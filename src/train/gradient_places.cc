@@ -9,6 +9,7 @@
 #include "model/slice_layout.h"
 #include "ops/reduce.h"
 #include "plan/step_memory.h"
+#include "train/state_keys.h"
 
 namespace sluice {
 GradientPlaces::GradientPlaces(Device& device, Stream& stream, const Architecture& arch, RunKeeper& keeper,
@@ -78,6 +79,7 @@ void GradientPlaces::end(std::size_t slice_idx, const std::string& key) {
   if (homes_[slice_idx].gradients == Home::kDevice) return;
   Place& place = find(key);
   place.departure = keeper_.send(key, place.memory.bytes().first(gradient_bytes(arch_, slice_idx)), stream_.record());
+  place.departure->stored = {};  // the keeper has it; a sum that goes on is not to lie on the drives twice
   place.key.clear();
 }
 
@@ -100,9 +102,11 @@ void GradientPlaces::wait() {
       CHECK(place.key.empty(), "every sum has ended");
       if (!place.departure) continue;
       place.departure->device_free.get();
-      place.departure->stored.get();
       place.departure.reset();
     }
+  }
+  for (std::size_t slice_idx = 0; slice_idx < homes_.size(); ++slice_idx) {
+    if (homes_[slice_idx].gradients == Home::kNvme) keeper_.version(gradients_key(arch_, slice_idx));
   }
 }
 

@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/random.h"
 #include "base/units.h"
 #include "model/adapter_layout.h"
 #include "model/slice_layout.h"
+#include "ops/sgd.h"
 #include "plan/step_memory.h"
 #include "train/state_keys.h"
 
@@ -18,6 +20,9 @@ namespace sluice {
 namespace {
 
 std::uint64_t chunk_bytes_of(const SliceStore* store) { return store != nullptr ? store->chunk_bytes() : kBlockBytes; }
+
+static_assert(OptimizerLayout::kBlock == kMomentBlock && kParameterAlignment % kMomentBlock == 0,
+              "a block of moments is of one parameter, and of one window");
 
 // Decay is for matrices: norms and biases are left alone, as transformers' Trainer does.
 bool decays(const Parameter& parameter) { return parameter.shape.rank() > 1; }
@@ -86,7 +91,7 @@ class OptimizerLane::Pass {
       slice->old_weights = keeper.version(trained_key(arch_, slice_idx));
       slice->new_weights.emplace(keeper.begin(trained_key(arch_, slice_idx)));
     }
-    if (homes.optimizer == Home::kNvme) {
+    if (homes.optimizer == Home::kNvme && slice->state->run_bytes() > 0) {
       slice->old_optimizer = keeper.version(optimizer_key(arch_, slice_idx));  // null before the first update
       slice->new_optimizer.emplace(keeper.begin(optimizer_key(arch_, slice_idx)));
     }
@@ -103,8 +108,11 @@ class OptimizerLane::Pass {
   }
 
   std::span<std::byte> take_memory() {
+    // What is written gives its memory at once. Else half of the windows are on their way out, the rest on their way
+    // in.
+    const std::size_t most_writing = std::max<std::size_t>(1, lane_.windows_.size() / 2);
     while (free_.empty()) {
-      if (!writing_.empty()) {
+      if (reading_.empty() || writing_.size() >= most_writing || (!writing_.empty() && is_written(writing_.front()))) {
         finish_oldest();
       } else {
         compute_oldest();
@@ -144,8 +152,10 @@ class OptimizerLane::Pass {
     const std::uint64_t stride = slice.state->stride_bytes();
     window.weights = part(trained_key(arch_, slice_idx), slice.weights, slice.old_weights, window.first * weight_bytes,
                           step * weight_bytes, window.count * weight_bytes);
-    window.optimizer = part(optimizer_key(arch_, slice_idx), slice.optimizer, slice.old_optimizer,
-                            window.first / step * stride, stride, stride);
+    if (stride > 0) {
+      window.optimizer = part(optimizer_key(arch_, slice_idx), slice.optimizer, slice.old_optimizer,
+                              window.first / step * stride, stride, stride);
+    }
     window.gradients = part(gradients_key(arch_, slice_idx), slice.gradients, slice.old_gradients,
                             window.first * sizeof(float), step * sizeof(float), window.count * sizeof(float));
   }
@@ -174,9 +184,12 @@ class OptimizerLane::Pass {
       window.optimizer.ticket = window.slice->new_optimizer->write(window.optimizer.offset, window.optimizer.bytes);
     }
     writing_.push_back(std::move(window));
-    if (writing_.back().memory.empty()) {
-      while (!writing_.empty()) finish_oldest();
-    }
+    // In order, and as early as they can: the next step waits for slices that are done.
+    while (!writing_.empty() && is_written(writing_.front())) finish_oldest();
+  }
+
+  static bool is_written(const Window& window) {
+    return window.weights.ticket.done() && window.optimizer.ticket.done();
   }
 
   // What of the parameter lies in the window.
@@ -190,16 +203,39 @@ class OptimizerLane::Pass {
     const Shape shape{static_cast<std::int64_t>(count)};
     const DType dtype = trained_dtype(arch_, options_.schedule->dtype);
     const OptimizerLayout::Views state = window.slice->state->view(window.optimizer.bytes, at, count);
+    const TensorView weight(window.weights.bytes.subspan(at * size_bytes(dtype), count * size_bytes(dtype)), dtype,
+                            shape);
+    const TensorView grad(window.gradients.bytes.subspan(at * sizeof(float), count * sizeof(float)), DType::kF32,
+                          shape);
+    const double weight_decay = decays(parameter) ? settings_.weight_decay : 0;
+    if (is_sgd(options_.schedule->optimizer)) {
+      sgd(*lane_.stream_, {.settings = {.learning_rate = settings_.learning_rate,
+                                        .momentum = options_.momentum,
+                                        .weight_decay = weight_decay,
+                                        .grad_scale = settings_.grad_scale},
+                           .weight = weight,
+                           .trailing = state.trailing,
+                           .grad = grad,
+                           .velocity = state.velocity});
+      return;
+    }
     AdamW args{.settings = settings_,
-               .weight = TensorView(window.weights.bytes.subspan(at * size_bytes(dtype), count * size_bytes(dtype)),
-                                    dtype, shape),
+               .weight = weight,
                .trailing = state.trailing,
-               .grad = TensorView(window.gradients.bytes.subspan(at * sizeof(float), count * sizeof(float)),
-                                  DType::kF32, shape),
+               .grad = grad,
                .m = state.m,
-               .v = state.v};
-    if (!decays(parameter)) args.settings.weight_decay = 0;
+               .v = state.v,
+               .m_absmax = state.m_absmax,
+               .v_absmax = state.v_absmax,
+               .seed = seed_of(window.slice->slice_idx),
+               .first_element = static_cast<std::int64_t>(begin)};
+    args.settings.weight_decay = weight_decay;
     adamw(*lane_.stream_, args);
+  }
+
+  // Another one for each slice of a run.
+  std::uint64_t seed_of(std::size_t slice_idx) const {
+    return Random(Random(options_.seed).next() ^ static_cast<std::uint64_t>(slice_idx)).next();
   }
 
   void finish_oldest() {
@@ -240,9 +276,12 @@ OptimizerLane::OptimizerLane(const Options& options)
       stream_(cpu_.make_stream("cpu-optimizer")),
       lane_(1, "lane-optimizer") {
   const Architecture& arch = *options.arch;
+  CHECK((options.momentum > 0) == (options.schedule->optimizer == OptimizerState::kSgdMomentum),
+        "a velocity where there is momentum");
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
     if (!is_trained(arch, slice_idx)) continue;
     trained_.push_back(slice_idx);
+    if (layout_of(slice_idx).run_bytes() == 0) continue;
     options.keeper->add(optimizer_key(arch, slice_idx), layout_of(slice_idx).run_bytes(),
                         options.schedule->homes[slice_idx].optimizer, Lifetime::kDurable);
   }
@@ -277,28 +316,30 @@ std::vector<std::shared_future<void>> OptimizerLane::update(const AdamWSettings&
   }
   auto done = std::make_shared<std::promise<void>>();
   done_ = done->get_future().share();
-  lane_.run([this, settings, promises, done, gradients = std::move(gradients), when_done = std::move(when_done)] {
-    std::size_t num_done = 0;
-    try {
-      {
-        Pass pass(*this, settings, gradients, *promises);
+  lane_.run(
+      [this, settings, promises, done, gradients = std::move(gradients), when_done = std::move(when_done)]() mutable {
+        std::size_t num_done = 0;
         try {
-          pass.run();
-        } catch (...) {
-          num_done = pass.num_done();
-          throw;
+          {
+            // Gradients are let go as they are used: the next step's need their space while this one is committed.
+            Pass pass(*this, settings, std::move(gradients), *promises);
+            try {
+              pass.run();
+            } catch (...) {
+              num_done = pass.num_done();
+              throw;
+            }
+            num_done = pass.num_done();
+          }
+          if (when_done) when_done();
+          done->set_value();
+        } catch (...) {  // carried to whoever waits for weights, or for the whole
+          for (std::size_t idx = num_done; idx < trained_.size(); ++idx) {
+            (*promises)[trained_[idx]].set_exception(std::current_exception());
+          }
+          done->set_exception(std::current_exception());
         }
-        num_done = pass.num_done();
-      }
-      if (when_done) when_done();
-      done->set_value();
-    } catch (...) {  // carried to whoever waits for weights, or for the whole
-      for (std::size_t idx = num_done; idx < trained_.size(); ++idx) {
-        (*promises)[trained_[idx]].set_exception(std::current_exception());
-      }
-      done->set_exception(std::current_exception());
-    }
-  });
+      });
   return ready;
 }
 

@@ -34,14 +34,17 @@ class OptimizerLane {
     const Schedule* schedule = nullptr;
     std::size_t num_threads = 1;
     std::size_t num_windows = 8;  // in host memory at once
+    double momentum = 0;          // of SGD; 0 exactly where the schedule's optimizer has none
+    std::uint64_t seed = 0;       // of what is rounded stochastically
     LaneTrace* trace = nullptr;   // may be null
   };
   // Adds optimizer states to the keeper. What is given outlives this.
   explicit OptimizerLane(const Options& options);
   ~OptimizerLane();
 
-  // Updates what is trained of all slices from their gradients; `when_done` runs in the lane after the last. A future
-  // for each slice: its weights are new, or what went wrong; an invalid one where nothing is trained.
+  // Updates what is trained of all slices from their gradients; SGD takes what it shares with AdamW. `when_done` runs
+  // in the lane after the last. A future for each slice: its weights are new, or what went wrong; an invalid one where
+  // nothing is trained.
   std::vector<std::shared_future<void>> update(const AdamWSettings& settings, std::function<void()> when_done);
   // Until the last update and its when_done are through; throws what went wrong.
   void wait();

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -22,22 +23,39 @@ namespace {
 
 constexpr std::int64_t kNumSteps = 60;
 
-SessionOptions options_for(const OpenedModel& opened, const std::string& directory, SliceHomes homes) {
-  SessionOptions options{.model = &opened.model(),
-                         .schedule = {.wave = 2, .batch_tokens = kRunBatchTokens, .boundaries = Home::kHost},
-                         .buffers = {.chunk_bytes = 64 * kKiB, .staging_bytes = 2 * kMiB, .optimizer_windows = 3},
-                         .device_bytes = 16 * kMiB,
-                         .host_bytes = 128 * kMiB,
-                         .store_directories = {directory},
-                         .num_threads = 2};
-  options.schedule.homes.assign(num_slices(opened.arch()), homes);
+struct Way {
+  SliceHomes homes;
+  OptimizerState optimizer = OptimizerState::kAdamWF32;
+  int num_kills = 20;
+};
+
+SessionOptions options_for(const OpenedModel& opened, const std::string& directory, const Way& way) {
+  SessionOptions options{
+      .model = &opened.model(),
+      .schedule = {.optimizer = way.optimizer, .wave = 2, .batch_tokens = kRunBatchTokens, .boundaries = Home::kHost},
+      .buffers = {.chunk_bytes = 64 * kKiB, .staging_bytes = 2 * kMiB, .optimizer_windows = 3},
+      .device_bytes = 16 * kMiB,
+      .host_bytes = 128 * kMiB,
+      .store_directories = {directory},
+      .num_threads = 2};
+  options.schedule.homes.assign(num_slices(opened.arch()), way.homes);
   return options;
 }
 
-// Runs on to the end, from wherever the store is. Every seventh step is saved where not every one is.
-void train(const std::string& folder, const std::string& directory, SliceHomes homes) {
+constexpr char kBegan = 'b';
+constexpr char kResumed = 'r';
+constexpr char kStepped = 's';
+
+void tell(int pipe, char what) {
+  const ssize_t written = ::write(pipe, &what, 1);
+  EXPECT_EQ(written, 1);
+}
+
+// Runs on to the end, from wherever the store is, and tells of every step. Every seventh step is saved where not every
+// one is.
+void train(const std::string& folder, const std::string& directory, const Way& way, int pipe) {
   const OpenedModel opened(folder);
-  const SessionOptions options = options_for(opened, directory, homes);
+  const SessionOptions options = options_for(opened, directory, way);
   TrainingSession session(options);
   const std::optional<std::string> note = session.committed_note();
   if (note) {
@@ -45,19 +63,21 @@ void train(const std::string& folder, const std::string& directory, SliceHomes h
   } else {
     session.begin(opened.slices(), "0", {});
   }
+  tell(pipe, note.value_or("0") == "0" ? kBegan : kResumed);
   RandomSteps data(opened.arch());
   for (std::int64_t step = std::stoll(note.value_or("0")) + 1; step <= kNumSteps; ++step) {
     session.step(data.step(step),
                  {.adam = {.learning_rate = 3e-3, .weight_decay = 0.1, .step = step}, .max_grad_norm = 0.5},
                  std::to_string(step));
+    tell(pipe, kStepped);
     if (step % 7 == 0 || step == kNumSteps) session.commit(std::to_string(step));
   }
   session.wait();
 }
 
-std::vector<std::byte> final_weights(const std::string& folder, const std::string& directory, SliceHomes homes) {
+std::vector<std::byte> final_weights(const std::string& folder, const std::string& directory, const Way& way) {
   const OpenedModel opened(folder);
-  const SessionOptions options = options_for(opened, directory, homes);
+  const SessionOptions options = options_for(opened, directory, way);
   TrainingSession session(options);
   EXPECT_EQ(session.committed_note(), std::to_string(kNumSteps));
   session.resume(opened.slices());
@@ -69,29 +89,46 @@ std::vector<std::byte> final_weights(const std::string& folder, const std::strin
   return all;
 }
 
-// Forks a process that trains, kills it `num_kills` times at random moments, then lets it end. This process has no
-// threads, which a fork would lose.
-int kill_and_resume(const std::string& folder, const std::string& directory, SliceHomes homes, int num_kills,
-                    Random& random) {
+struct Killed {
   int num_killed = 0;
+  int num_resumed = 0;  // processes that went on from some step
+};
+
+// Forks a process that trains, kills it `num_kills` times, each after a few steps and a little more, then lets it end.
+// This process has no threads, which a fork would lose.
+Killed kill_and_resume(const std::string& folder, const std::string& directory, const Way& way, int num_kills) {
+  Random random(5);
+  Killed killed;
   for (;;) {
+    std::array<int, 2> pipe{};
+    EXPECT_EQ(::pipe(pipe.data()), 0);
     const pid_t child = ::fork();
     if (child == 0) {
-      train(folder, directory, homes);
+      ::close(pipe[0]);
+      train(folder, directory, way, pipe[1]);
       std::_Exit(0);
     }
-    if (num_killed < num_kills) {
+    ::close(pipe[1]);
+    // Where every step is committed, each of them is progress.
+    std::uint64_t steps_left = random.below(way.homes.optimizer == Home::kNvme ? 5 : 11);
+    char what = 0;
+    while (::read(pipe[0], &what, 1) == 1) {
+      if (what == kResumed) ++killed.num_resumed;
+      if (killed.num_killed == num_kills) continue;
+      if (what == kStepped && steps_left > 0) --steps_left;
+      if (steps_left > 0) continue;
       // NOLINTNEXTLINE: the moment is what is tried, not what is waited for
-      std::this_thread::sleep_for(std::chrono::milliseconds(5 + random.below(60)));
+      std::this_thread::sleep_for(std::chrono::microseconds(random.below(20000)));
       ::kill(child, SIGKILL);
     }
+    ::close(pipe[0]);
     int status = 0;
     ::waitpid(child, &status, 0);
     if (WIFEXITED(status)) {
       EXPECT_EQ(WEXITSTATUS(status), 0);
-      return num_killed;
+      return killed;
     }
-    ++num_killed;
+    ++killed.num_killed;
   }
 }
 
@@ -99,22 +136,32 @@ class Resume : public testing::Test {
  protected:
   Resume() { make_random_model(folder_.path(), deep_config(4), {.spread = 0.1}); }
 
-  void expect_killed_ends_as_whole(SliceHomes homes) {
+  void expect_killed_ends_as_whole(const Way& way) {
     const ScratchDirectory whole;
-    Random random(5);
-    ASSERT_EQ(kill_and_resume(folder_.path(), whole.path(), homes, 0, random), 0);
-    const ScratchDirectory killed;
-    EXPECT_GE(kill_and_resume(folder_.path(), killed.path(), homes, 20, random), 10);
-    const std::vector<std::byte> expected = final_weights(folder_.path(), whole.path(), homes);
-    EXPECT_TRUE(final_weights(folder_.path(), killed.path(), homes) == expected);
+    ASSERT_EQ(kill_and_resume(folder_.path(), whole.path(), way, 0).num_killed, 0);
+    const ScratchDirectory killed_run;
+    const Killed killed = kill_and_resume(folder_.path(), killed_run.path(), way, way.num_kills);
+    EXPECT_GE(killed.num_killed, way.num_kills / 2);
+    EXPECT_GE(killed.num_resumed, way.num_kills / 4);
+    const std::vector<std::byte> expected = final_weights(folder_.path(), whole.path(), way);
+    EXPECT_TRUE(final_weights(folder_.path(), killed_run.path(), way) == expected);
   }
 
   ScratchDirectory folder_;
 };
 
-TEST_F(Resume, AfterTwentyKillsTheWeightsAreThoseOfARunThatNeverWasKilled) { expect_killed_ends_as_whole(kOnDrives); }
+TEST_F(Resume, AfterTwentyKillsTheWeightsAreThoseOfARunThatNeverWasKilled) { expect_killed_ends_as_whole({kOnDrives}); }
 
-TEST_F(Resume, AlsoWhereStateLivesInMemoryAndIsSavedNowAndThen) { expect_killed_ends_as_whole(kOnHost); }
+TEST_F(Resume, AlsoWhereStateLivesInMemoryAndIsSavedNowAndThen) { expect_killed_ends_as_whole({kOnHost}); }
+
+// Random bits are a function of the step, which a resumed run must not count anew.
+TEST_F(Resume, AlsoWhereMomentsAreRoundedStochastically) {
+  expect_killed_ends_as_whole({kOnDrives, OptimizerState::kAdamWBF16, 6});
+}
+
+TEST_F(Resume, AlsoWithMomentsOf8BitsInMemory) {
+  expect_killed_ends_as_whole({kOnHost, OptimizerState::kAdamW8Bit, 6});
+}
 
 }  // namespace
 }  // namespace sluice

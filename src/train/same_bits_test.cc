@@ -63,7 +63,8 @@ class SameBits : public testing::Test {
                              .host = &host,
                              .schedule = &way.schedule,
                              .num_threads = way.num_threads,
-                             .num_windows = 3});
+                             .num_windows = 3,
+                             .momentum = way.schedule.optimizer == OptimizerState::kSgdMomentum ? 0.9 : 0});
     const StepMemory planned =
         step_memory(arch, way.schedule, {.chunk_bytes = store->chunk_bytes(), .optimizer_windows = 3});
     // Batches come and go with each wave.
@@ -198,6 +199,30 @@ TEST_F(SameBits, WithAdaptersThatLeaveOutPartOfTheirInput) {
       EXPECT_NE(found.losses.front(), found.losses.back());
     }
     expect_same(found, *expected, way.name);
+  }
+}
+
+TEST_F(SameBits, WithEveryFormOfOptimizerState) {
+  const ScratchDirectory folder;
+  make_random_model(folder.path(), deep_config(3), {.spread = 0.1});
+  const OpenedModel opened(folder.path());
+  std::vector<Outcome> all;
+  for (const OptimizerState optimizer : kOptimizerStates) {
+    std::optional<Outcome> expected;
+    for (Way way : ways()) {
+      // In memory, on the drives, and some of each.
+      if (way.name != "device" && way.name != "host, wave 1" && way.name != "drives, wave 1, group 3" &&
+          way.name != "mixed") {
+        continue;
+      }
+      way.schedule.group = std::min<std::int64_t>(way.schedule.group, 3);
+      way.schedule.optimizer = optimizer;
+      const Outcome found = run(opened, opened.arch(), way, std::min<std::int64_t>(kNumSteps, 6));
+      if (!expected) expected = found;
+      expect_same(found, *expected, std::string(name(optimizer)) + ", " + way.name);
+    }
+    for (const Outcome& other : all) EXPECT_FALSE(other.weights == expected->weights) << name(optimizer);
+    all.push_back(*std::move(expected));
   }
 }
 

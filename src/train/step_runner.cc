@@ -5,6 +5,8 @@
 #include <deque>
 #include <exception>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 #include "base/error.h"
 #include "base/random.h"
@@ -48,13 +50,13 @@ StepRunner::StepRunner(Device& device, const Architecture& arch, RunKeeper& keep
       arch_(arch),
       keeper_(keeper),
       schedule_(schedule),
-      trace_(trace),
       stream_(device.make_stream("compute")),
       batch_stream_(device.make_stream("batches")),
       weights_(device, arch, keeper, schedule),
       gradients_(device, *stream_, arch, keeper, schedule),
       boundaries_(device, *stream_, arch, keeper, schedule),
       workspace_(device.allocate(workspace_bytes(arch, schedule), "a block's activations")) {
+  if (trace != nullptr) stream_->watch(&trace_.emplace(*trace, Lane::kCompute));
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
     if (!is_trained(arch, slice_idx)) continue;
     const std::uint64_t bytes = gradient_bytes(arch, slice_idx);
@@ -81,6 +83,10 @@ StepRunner::~StepRunner() {
     stream_->synchronize();
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
   }
+}
+
+void StepRunner::label(const std::string& text) {
+  if (trace_) stream_->run([this, text] { trace_->label(text); });
 }
 
 StepResult StepRunner::run(std::span<const PackedDocuments> micro_batches,
@@ -226,6 +232,7 @@ void StepRunner::forward() {
   for (const Member& member : wave_) x.push_back(boundaries_.make({member.batch_idx, 0}, member.num_tokens()));
   const auto for_all = [&](std::size_t slice_idx, const auto& body) {
     const std::span<std::byte> slice = weights_.use(slice_idx, *stream_);
+    label(slice_name(arch_, slice_idx) + " forward");
     for (std::size_t idx = 0; idx < wave_.size(); ++idx) body(end_pass(wave_[idx]), slice, x[idx]);
     weights_.done(slice_idx, stream_->record());
   };
@@ -250,6 +257,7 @@ void StepRunner::forward() {
       const Member& member = wave_[batch];
       for (std::int64_t idx = first; idx < last; ++idx) {
         const TensorView y = boundaries_.make({member.batch_idx, idx + 1}, member.num_tokens());
+        label(fmt::format("{} forward, batch {}", slice_name(arch_, block_slice(arch_, idx)), batch));
         block_forward(block_pass(member, idx, slices[static_cast<std::size_t>(idx - first)]), x[batch], y, workspace());
         watch(block_slice(arch_, idx), y);
         if (aim_ == Aim::kLearn) {
@@ -298,6 +306,7 @@ void StepRunner::head() {
   const std::string norm_key = gradients_key(arch_, norm_idx);
   const std::span<std::byte> norm = weights_.use(norm_idx, *stream_);
   std::span<std::byte> norm_gradients;
+  label("head");
   if (aim_ == Aim::kLearn) norm_gradients = begin_gradients(norm_idx, norm_key);
   if (arch_.num_vocab_ranges() == 1 && aim_ == Aim::kLearn) {
     head_at_once(norm, norm_gradients);
@@ -396,6 +405,7 @@ void StepRunner::backward() {
       for (std::int64_t idx = last - 1; idx >= first; --idx) {
         const auto at = static_cast<std::size_t>(idx - first);
         const TensorView x = boundaries_.take({member.batch_idx, idx}, member.num_tokens());
+        label(fmt::format("{} backward, batch {}", slice_name(arch_, block_slice(arch_, idx)), member.batch_idx));
         // Nothing below the first block is trained beside an adapter.
         const TensorView dx = idx == 0 && arch_.adapter.exists() ? TensorView() : dy;
         block_backward(block_pass(member, idx, slices[at]), sums[at], x, dy, dx, workspace());
@@ -430,6 +440,7 @@ void StepRunner::embedding_gradients() {
   for (std::int64_t range_idx = arch_.num_vocab_ranges() - 1; range_idx >= 0; --range_idx) {
     const std::size_t slice_idx = embedding_slice(range_idx);
     const std::string key = arch_.tied_head ? lookup_gradients_key(arch_, slice_idx) : gradients_key(arch_, slice_idx);
+    label(slice_name(arch_, slice_idx) + " backward");
     const std::span<std::byte> sums = gradients_.begin(slice_idx, key, sum());
     for (const Member& member : wave_) embed_rows_backward(end_pass(member), range_idx, sums, dx_of(member));
     if (!arch_.tied_head) {
@@ -452,6 +463,7 @@ void StepRunner::add_losses() {
   for (const Member& member : wave_) {
     std::vector<float> values(static_cast<std::size_t>(member.num_tokens()));
     const auto to = std::as_writable_bytes(std::span(values));
+    label("");
     stream_->copy(to, losses_[static_cast<std::size_t>(member.batch_idx)].bytes().first(to.size()));
     stream_->synchronize();
     for (const float value : values) loss_sum_ += static_cast<double>(value);

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "device/device.h"
@@ -75,6 +76,8 @@ class StepRunner {
   void add_losses();
   void watch(std::size_t slice_idx, const TensorView& output);
 
+  // What the stream computes from here on, for the trace; empty: nothing.
+  void label(const std::string& text);
   GradientPlaces::Sum sum() const { return is_first_ ? GradientPlaces::Sum::kNew : GradientPlaces::Sum::kGoesOn; }
   void end_gradients(std::size_t slice_idx, const std::string& key);
   void end_head_gradients(std::size_t rows_idx, const std::string& key);
@@ -90,8 +93,8 @@ class StepRunner {
   const Architecture& arch_;
   RunKeeper& keeper_;
   Schedule schedule_;
-  LaneTrace* trace_;
-  std::unique_ptr<Stream> stream_;  // compute
+  std::optional<StreamTrace> trace_;  // of the stream below
+  std::unique_ptr<Stream> stream_;    // compute
   std::unique_ptr<Stream> batch_stream_;
   WeightPlaces weights_;
   GradientPlaces gradients_;

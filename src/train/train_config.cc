@@ -92,6 +92,20 @@ class ConfigReading {
 
 }  // namespace
 
+OptimizerState optimizer_state_of(const TrainConfig& config) {
+  switch (config.optimizer) {
+    case OptimizerKind::kAdamWFp32:
+      return OptimizerState::kAdamWF32;
+    case OptimizerKind::kAdamWBf16:
+      return OptimizerState::kAdamWBF16;
+    case OptimizerKind::kAdamW8Bit:
+      return OptimizerState::kAdamW8Bit;
+    case OptimizerKind::kSgd:
+      break;
+  }
+  return config.momentum > 0 ? OptimizerState::kSgdMomentum : OptimizerState::kSgd;
+}
+
 std::uint64_t StepInterval::resolve(std::uint64_t total_steps) const {
   if (ratio <= 0) return std::max<std::uint64_t>(steps, 1);
   return std::max<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(static_cast<double>(total_steps) * ratio)), 1);

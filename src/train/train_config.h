@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/optimizer_state.h"
 #include "tensor/dtype.h"
 #include "train/lr_schedule.h"
 
@@ -63,6 +64,7 @@ struct TrainConfig {
   double warmup_ratio = 0;
   OptimizerKind optimizer = OptimizerKind::kAdamWFp32;
   double weight_decay = 0;
+  double momentum = 0;  // of SGD alone
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
@@ -111,6 +113,8 @@ struct ReadConfig {
 ReadConfig parse_train_config(std::string_view text, const std::string& file,
                               const std::vector<std::string>& overrides = {});
 ReadConfig read_train_config(const std::string& path, const std::vector<std::string>& overrides = {});
+
+OptimizerState optimizer_state_of(const TrainConfig& config);
 
 // Every key in its first spelling, defaults included.
 std::string write_as_run(const TrainConfig& config);

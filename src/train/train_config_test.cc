@@ -239,6 +239,7 @@ TEST(TrainConfig, WishesThatContradictEachOtherAreRefused) {
   EXPECT_THAT(refusal_with("adapter: qlora\nload_in_4bit: false\n"), StartsWith("run.yaml:3:adapter: qlora is"));
   EXPECT_THAT(refusal_with("adapter: lora\nload_in_4bit: true\nload_in_8bit: true\n"), HasSubstr("not in both"));
   EXPECT_THAT(refusal_with("warmup_steps: 5\nwarmup_ratio: 0.1\n"), StartsWith("run.yaml:4:warmup_ratio"));
+  EXPECT_THAT(refusal_with("momentum: 0.9\n"), StartsWith("run.yaml:3:momentum: it is for optimizer: sgd"));
   EXPECT_THAT(refusal_with("eval_strategy: steps\n"), HasSubstr("nothing to evaluate on"));
   EXPECT_THAT(refusal_with("load_best_model_at_end: true\n"), HasSubstr("needs evaluations"));
   EXPECT_THAT(refusal_with("early_stopping_patience: 3\n"), HasSubstr("needs evaluations"));
@@ -257,6 +258,18 @@ TEST(TrainConfig, DefaultsFollowWhatWasSaid) {
   EXPECT_EQ(with("adapter: lora\nload_in_8bit: true\n").adapter, AdapterKind::kLora);
   EXPECT_EQ(with("gpu_memory: 1.5GiB\nthreads: auto\nwave_size: 4\n").gpu_memory_bytes, 3 * kGiB / 2);
   EXPECT_EQ(with("max_steps: -1\n"), with(""));
+}
+
+TEST(TrainConfig, PeoplesNamesOfOptimizersAreFormsOfState) {
+  for (const char* const name : {"adamw_torch", "adamw_torch_fused", "adamw", "adamw_hf", "paged_adamw_32bit"}) {
+    EXPECT_EQ(optimizer_state_of(with(std::string("optim: ") + name + "\n")), OptimizerState::kAdamWF32) << name;
+  }
+  for (const char* const name : {"adamw_8bit", "adamw_bnb_8bit", "paged_adamw_8bit", "adamw_torch_8bit"}) {
+    EXPECT_EQ(optimizer_state_of(with(std::string("optimizer: ") + name + "\n")), OptimizerState::kAdamW8Bit) << name;
+  }
+  EXPECT_EQ(optimizer_state_of(with("optimizer: adamw_bf16\n")), OptimizerState::kAdamWBF16);
+  EXPECT_EQ(optimizer_state_of(with("optimizer: sgd\n")), OptimizerState::kSgd);
+  EXPECT_EQ(optimizer_state_of(with("optimizer: sgd\nmomentum: 0.9\n")), OptimizerState::kSgdMomentum);
 }
 
 TEST(StepInterval, IsAPartOfTheRunRoundedUpOrANumberOfSteps) {
@@ -288,7 +301,8 @@ early_stopping_patience: 2
 load_best_model_at_end: true
 max_steps: 9
 resume_from_checkpoint: ./c
-optimizer: adamw_bf16
+optimizer: sgd
+momentum: 0.9
 boundaries: nvme
 group_size: 3
 host_memory: 2GB

@@ -17,7 +17,7 @@
 #include "format/model_folder.h"
 #include "format/whole_file.h"
 #include "io/threads/threads_engine.h"
-#include "model/adapter_sites.h"
+#include "train/config_adapter.h"
 #include "train/resumed_config.h"
 #include "train/wall_clock.h"
 
@@ -58,24 +58,11 @@ std::vector<std::string> choose_directories(const TrainConfig& config) {
   return directories;
 }
 
-void refuse_what_is_not_there(const TrainConfig& config) {
-  if (config.optimizer != OptimizerKind::kAdamWFp32) {
-    throw InvalidInput("optimizer: of optimizers, AdamW with fp32 moments is there so far: use adamw_torch");
-  }
-}
-
-AdapterSettings adapter_settings(const TrainConfig& config) {
-  return {.rank = static_cast<std::int64_t>(config.lora_r),
-          .alpha = config.lora_alpha,
-          .dropout = config.lora_dropout,
-          .rslora = config.use_rslora,
-          .base = config.load_in_4bit   ? BaseFormat::kNf4
-                  : config.load_in_8bit ? BaseFormat::kInt8
-                                        : BaseFormat::kPlain,
-          .targets = config.lora_target_modules};
-}
-
 }  // namespace
+
+std::vector<std::string> TrainingJob::store_directories_of(const TrainConfig& config) {
+  return choose_directories(config);
+}
 
 bool TrainingJob::holds_run(const std::string& run_dir) {
   return std::filesystem::exists(run_dir + "/" + std::string(kRunName));
@@ -121,11 +108,9 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
       bad_rows_(bad_rows),
       engine_(std::make_unique<ThreadsEngine>(4)),
       wall_clock_(std::make_unique<WallClock>()) {
-  refuse_what_is_not_there(config_);
   if (start == JobStart::kResume) require_resumable(config_of(config_.output_dir), config_, config_.output_dir);
   const ModelFolder model_folder = look_into_model_folder(files_, config_.base_model);
-  model_ = describe_model(read_model_config(model_folder));
-  if (config_.adapter != AdapterKind::kNone) model_.arch.adapter = make_adapter(model_, adapter_settings(config_));
+  model_ = with_adapter(describe_model(read_model_config(model_folder)), config_);
   checkpoint_ = std::make_unique<Checkpoint>(files_, *engine_, config_.base_model);
   slices_ = std::make_unique<CheckpointSlices>(*checkpoint_, model_);
   text_ = load_model_text(config_.base_model, config_.chat_template);
@@ -213,6 +198,7 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
                                                               .host_bytes = memory.host_bytes,
                                                               .store_directories = store_directories_,
                                                               .num_threads = memory.num_threads,
+                                                              .momentum = config_.momentum,
                                                               .seed = config_.seed,
                                                               .trace = memory.trace});
   if (return_step_) restore_checkpoint();

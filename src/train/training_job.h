@@ -70,6 +70,7 @@ class TrainingJob {
   void open(const JobMemory& memory, const std::string& plan_json, const ProgressSink& progress);
   const RunPosition& position() const { return position_; }  // after open()
   TrainingSession& session() { return *session_; }
+  const TrainingSession& session() const { return *session_; }
 
   RunSummary run(const TrainObserver& observer, const ProgressSink& progress);
 
@@ -78,6 +79,8 @@ class TrainingJob {
   static std::uint64_t step_of_checkpoint(const std::string& run_dir, const std::string& checkpoint);
   // Whether a run has begun in this folder.
   static bool holds_run(const std::string& run_dir);
+  // Where the state of such a run goes, one a drive.
+  static std::vector<std::string> store_directories_of(const TrainConfig& config);
   // The configuration that a run folder was made with, and what is to change.
   static TrainConfig config_of(const std::string& run_dir, const std::vector<std::string>& overrides = {});
 

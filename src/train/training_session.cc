@@ -58,6 +58,8 @@ TrainingSession::TrainingSession(const SessionOptions& options)
                                                                       .schedule = &options_.schedule,
                                                                       .num_threads = options_.num_threads,
                                                                       .num_windows = options_.buffers.optimizer_windows,
+                                                                      .momentum = options_.momentum,
+                                                                      .seed = options_.seed,
                                                                       .trace = options_.trace});
 }
 
@@ -145,9 +147,26 @@ void TrainingSession::begin(const CheckpointSlices& checkpoint, const std::strin
 void TrainingSession::resume(const CheckpointSlices& checkpoint) {
   CHECK(committed_note(), "a commit to resume from");
   require_same_model();
+  require_same_state();
   reserve_space();
   keeper_.load_memory();
   if (arch_.adapter.exists()) refill_weights(weight_keeping(), checkpoint);
+}
+
+// Bytes of another form would be read as numbers all the same.
+void TrainingSession::require_same_state() const {
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch_); ++slice_idx) {
+    const std::string key = optimizer_key(arch_, slice_idx);
+    const SliceRef version = store_->find(key);
+    if (version == nullptr) continue;  // it is there from the first update on
+    const std::uint64_t wanted = keeper_.has(key) ? keeper_.size_bytes(key) : 0;
+    if (version->size_bytes() == wanted) continue;
+    throw InvalidInput(
+        fmt::format("{} of the committed state has {} bytes, and {} in {} would have {}: go on with the dtype and the "
+                    "optimizer that the run began with",
+                    key, version->size_bytes(), describe(options_.schedule.optimizer),
+                    options_.schedule.dtype == DType::kBF16 ? "bf16" : "f32", wanted));
+  }
 }
 
 void TrainingSession::go_back(const std::string& snapshot, const std::vector<std::string>& dropped) {
@@ -214,6 +233,12 @@ std::vector<std::string> TrainingSession::snapshots() const {
   std::vector<std::string> names;
   for (const SnapshotInfo& info : store_->snapshots()) names.push_back(info.name);
   return names;
+}
+
+SessionUse TrainingSession::use() const {
+  return {.device = {device_.arena_bytes() - device_.free_bytes(), device_.peak_bytes()},
+          .host = {host_.used_bytes(), host_.peak_bytes()},
+          .drives = {store_->taken_bytes(), store_->peak_taken_bytes()}};
 }
 
 bool TrainingSession::has_snapshot(const std::string& name) const {

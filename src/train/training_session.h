@@ -37,13 +37,14 @@ struct SessionOptions {
   std::uint64_t host_bytes = 0;
   std::vector<std::string> store_directories;  // one a drive; they exist
   std::size_t num_threads = 1;
-  std::uint64_t seed = 0;      // of adapters, and of what dropout leaves out
+  double momentum = 0;         // of SGD; 0 exactly where the schedule's optimizer has none
+  std::uint64_t seed = 0;      // of adapters, of what dropout leaves out and of what is rounded stochastically
   LaneTrace* trace = nullptr;  // may be null
 };
 
 // How a step's gradients become new weights.
 struct UpdateSettings {
-  AdamWSettings adam;        // grad_scale follows from the clip
+  AdamWSettings adam;        // grad_scale follows from the clip; SGD has its rate and decay from here
   double max_grad_norm = 0;  // 0: no clip
 };
 
@@ -56,6 +57,14 @@ class NotFinite : public InvalidInput {
 struct SessionStep {
   StepResult result;
   double grad_norm = 0;  // before the clip
+};
+
+struct TierUse {
+  std::uint64_t used_bytes = 0;
+  std::uint64_t peak_bytes = 0;
+};
+struct SessionUse {
+  TierUse device, host, drives;
 };
 
 class TrainingSession {
@@ -104,6 +113,9 @@ class TrainingSession {
   std::span<const std::byte> weights(std::size_t slice_idx);
   std::span<const std::byte> weights_in(const std::string& snapshot, std::size_t slice_idx);
 
+  // Of each tier, as it is now.
+  SessionUse use() const;
+
   const Schedule& schedule() const { return options_.schedule; }
   Device& device() { return device_; }
   const Budget& host() const { return host_; }
@@ -118,6 +130,7 @@ class TrainingSession {
   std::string why_not_finite(std::span<const PackedDocuments> micro_batches);
   [[noreturn]] void refuse_other_model() const;
   void require_same_model() const;
+  void require_same_state() const;
   // What the run takes on the drives beside what is kept, up to its next commit.
   std::uint64_t more_bytes() const;
 

@@ -2,6 +2,8 @@
 #include "train/weight_places.h"
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <utility>
 
 #include "base/check.h"
@@ -11,6 +13,21 @@
 #include "train/state_keys.h"
 
 namespace sluice {
+namespace {
+
+// Passed when the future is ready; throws what it does.
+class Readiness : public Event::State {
+ public:
+  explicit Readiness(std::shared_future<void> ready) : ready_(std::move(ready)) {}
+  bool passed() const override { return ready_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+  void wait() const override { ready_.get(); }
+
+ private:
+  std::shared_future<void> ready_;
+};
+
+}  // namespace
+
 WeightPlaces::WeightPlaces(Device& device, const Architecture& arch, RunKeeper& keeper, const Schedule& schedule)
     : arch_(arch), keeper_(keeper), homes_(schedule.homes), small_(num_slices(arch)) {
   const PlaceBytes bytes = weight_place_bytes(arch, schedule);
@@ -95,7 +112,7 @@ std::span<std::byte> WeightPlaces::use(std::size_t slice_idx, Stream& stream) {
   const std::string key = weights_key(arch_, slice_idx);
   if (homes_[slice_idx].weights == Home::kDevice) {
     ++cursor_;
-    if (ready_[slice_idx].valid()) stream.run([ready = ready_[slice_idx]] { ready.get(); });
+    if (ready_[slice_idx].valid()) stream.wait(Event(std::make_shared<Readiness>(ready_[slice_idx])));
     return keeper_.bytes(key);
   }
   Place* const place = find(slice_idx);

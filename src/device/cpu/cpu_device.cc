@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cpu/cpu_device.h"
 
+#include <algorithm>
 #include <memory>
 
 #include <fmt/core.h>
@@ -29,6 +30,7 @@ Buffer CpuDevice::allocate(std::uint64_t size_bytes, std::string_view who) {
         format_bytes(size_bytes), format_bytes(arena_.size_bytes()), format_bytes(ranges_.free_bytes()),
         format_bytes(ranges_.largest_free_bytes())));
   }
+  peak_bytes_ = std::max(peak_bytes_, arena_.size_bytes() - ranges_.free_bytes());
   return Buffer(arena_.bytes().subspan(range->offset, size_bytes), [this, taken = *range](std::span<std::byte>) {
     const std::scoped_lock guard(mutex_);
     ranges_.release(taken);
@@ -44,6 +46,11 @@ Buffer CpuDevice::allocate_pinned(std::uint64_t size_bytes) {
 std::uint64_t CpuDevice::free_bytes() const {
   const std::scoped_lock lock(mutex_);
   return ranges_.free_bytes();
+}
+
+std::uint64_t CpuDevice::peak_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return peak_bytes_;
 }
 
 }  // namespace sluice

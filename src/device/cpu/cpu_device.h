@@ -26,12 +26,14 @@ class CpuDevice : public Device {
   Buffer allocate_pinned(std::uint64_t size_bytes) override;
   std::uint64_t arena_bytes() const override { return arena_.size_bytes(); }
   std::uint64_t free_bytes() const override;
+  std::uint64_t peak_bytes() const override;
 
  private:
   WorkerTeam team_;
   mutable std::mutex mutex_;
   PageMemory arena_;
   RangeAllocator ranges_;
+  std::uint64_t peak_bytes_ = 0;
 };
 
 }  // namespace sluice

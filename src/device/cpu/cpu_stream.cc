@@ -61,14 +61,20 @@ void CpuStream::copy(std::span<std::byte> to, std::span<const std::byte> from) {
 }
 
 void CpuStream::run(std::function<void()> work) {
-  push([this, work = std::move(work)] {
-    if (failure_) return;
-    try {
-      work();
-    } catch (...) {  // whatever it is, it is rethrown at the next wait
-      failure_ = std::current_exception();
-    }
+  push([this, watcher = watcher_.load(), work = std::move(work)] {
+    if (watcher != nullptr) watcher->begins();
+    attempt(work);
+    if (watcher != nullptr) watcher->ends();
   });
+}
+
+void CpuStream::attempt(const std::function<void()>& work) {
+  if (failure_) return;
+  try {
+    work();
+  } catch (...) {  // whatever it is, it is rethrown at the next wait
+    failure_ = std::current_exception();
+  }
 }
 
 Event CpuStream::record() {
@@ -78,7 +84,8 @@ Event CpuStream::record() {
 }
 
 void CpuStream::wait(const Event& event) {
-  run([event] { event.wait(); });  // even one that has passed: it may carry a failure
+  // Even one that has passed: it may carry a failure.
+  push([this, event] { attempt([&event] { event.wait(); }); });
 }
 
 void CpuStream::push(std::function<void()> step) {

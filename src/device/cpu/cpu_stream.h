@@ -3,6 +3,7 @@
 // follows: every later event carries that failure.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -30,9 +31,11 @@ class CpuStream : public Stream {
   void run(std::function<void()> work) override;
   Event record() override;
   void wait(const Event& event) override;
+  void watch(StreamWatcher* watcher) override { watcher_.store(watcher); }
 
  private:
   void push(std::function<void()> step);
+  void attempt(const std::function<void()>& work);  // in the thread
   void work();
 
   WorkerTeam& team_;
@@ -40,6 +43,7 @@ class CpuStream : public Stream {
   std::condition_variable wake_;
   std::deque<std::function<void()>> steps_;
   bool closing_ = false;
+  std::atomic<StreamWatcher*> watcher_ = nullptr;
   std::exception_ptr failure_;  // the thread's alone
   std::thread thread_;
 };

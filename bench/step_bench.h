@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole training steps as a run takes them, lane by lane: how long a step is beside what its busiest lane has to do. A
+// step is counted from where the one before has handed its gradients to the optimizer to where this one has; so the
+// optimizer, which runs under the next step, is in it. Tokens are random, the weights those given.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "model/checkpoint_slices.h"
+#include "tier/lane_trace.h"
+#include "train/lane_trace_file.h"
+#include "train/run_plan.h"
+
+namespace sluice {
+
+struct StepBenchOptions {
+  const ModelDescription* model = nullptr;
+  const CheckpointSlices* weights = nullptr;
+  const RunPlan* run = nullptr;
+  std::vector<std::string> directories;  // one a drive, empty; the store in them is the caller's to remove
+  int num_warm_up = 2;                   // the first has no optimizer of another under it
+  int num_steps = 5;
+  std::string trace_path;  // empty: no file
+};
+
+struct StepBenchResult {
+  struct Step {
+    double seconds = 0;
+    LaneSeconds busy_s{};
+    double bound_s = 0;  // of its busiest lane
+  };
+  std::vector<Step> steps;
+
+  // Medians over the steps.
+  double step_s = 0;
+  double bound_s = 0;
+  double ratio = 0;  // of a step to its busiest lane
+  LaneSeconds busy_s{};
+  Lane bound = Lane::kCompute;
+
+  std::uint64_t device_peak_bytes = 0;
+  std::uint64_t host_peak_bytes = 0;
+  std::uint64_t drives_peak_bytes = 0;
+  std::uint64_t peak_rss_bytes = 0;
+};
+
+// Throws what a session throws; Cancelled when interrupted.
+StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSink& progress);
+
+// Seconds in which a lane had something under way, between two times.
+LaneSeconds busy_between(const std::vector<LaneSpan>& spans, std::int64_t begin_ns, std::int64_t end_ns);
+
+}  // namespace sluice

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench_step_verb.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "base/worker_team.h"
+#include "bench/step_bench.h"
+#include "cli/dtype_option.h"
+#include "cli/run_machine.h"
+#include "cli/terminal.h"
+#include "cli/work_display.h"
+#include "format/checkpoint.h"
+#include "format/model_folder.h"
+#include "format/whole_file.h"
+#include "io/posix/posix_file.h"
+#include "io/threads/threads_engine.h"
+#include "model/known_shapes.h"
+#include "model/random_weights.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct StepArguments {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string model;
+  std::int64_t layers = 0;
+  std::uint64_t sequence_len = 512, micro_batch_size = 1, accumulation = 1;
+  std::string dtype = "bf16";
+  std::string gpu_memory, host_memory;
+  std::vector<std::string> caches;
+  std::uint64_t threads = 0, wave = 0, group = 0;
+  int steps = 5;
+  int warm_up = 2;
+  std::string trace;
+  bool json = false;
+};
+
+// What a bench leaves on the drives goes with it.
+class Leftovers {
+ public:
+  explicit Leftovers(std::vector<std::string> directories) : directories_(std::move(directories)) {
+    for (const std::string& directory : directories_) {
+      if (std::filesystem::exists(directory)) {
+        throw InvalidInput(
+            fmt::format("'{}' is there already: another bench runs, or one was killed and it is to be "
+                        "removed by hand",
+                        directory));
+      }
+    }
+    for (const std::string& directory : directories_) make_model_folder(directory);
+  }
+  ~Leftovers() {
+    for (const std::string& directory : directories_) {
+      std::error_code ignored;
+      std::filesystem::remove_all(directory, ignored);
+    }
+  }
+  Leftovers(const Leftovers&) = delete;
+  Leftovers& operator=(const Leftovers&) = delete;
+
+ private:
+  std::vector<std::string> directories_;
+};
+
+bool is_shape(const std::string& model) {
+  const std::vector<std::string> shapes = known_shapes();
+  return std::find(shapes.begin(), shapes.end(), model) != shapes.end();
+}
+
+TrainConfig config_of(const StepArguments& arguments) {
+  if (!arguments.config.empty()) {
+    const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
+    for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
+    return read.config;
+  }
+  if (arguments.model.empty() || arguments.caches.empty()) {
+    throw InvalidInput("there is nothing to run: name a configuration, or --model and --cache");
+  }
+  TrainConfig config;
+  config.base_model = arguments.model;
+  config.sequence_len = arguments.sequence_len;
+  config.micro_batch_size = arguments.micro_batch_size;
+  config.gradient_accumulation_steps = arguments.accumulation;
+  config.dtype = parse_dtype_option(arguments.dtype);
+  if (!arguments.gpu_memory.empty()) config.gpu_memory_bytes = parse_bytes(arguments.gpu_memory);
+  if (!arguments.host_memory.empty()) config.host_memory_bytes = parse_bytes(arguments.host_memory);
+  config.cache = arguments.caches;
+  if (arguments.threads > 0) config.threads = arguments.threads;
+  if (arguments.wave > 0) config.wave_size = arguments.wave;
+  if (arguments.group > 0) config.group_size = arguments.group;
+  return config;
+}
+
+// Random weights of a known shape, in a folder.
+void make_model(const StepArguments& arguments, const TrainConfig& config, const std::string& folder,
+                const ProgressSink& progress) {
+  nlohmann::json shape(known_config(config.base_model));
+  if (arguments.layers > 0) shape["num_hidden_layers"] = arguments.layers;
+  const ModelDescription model = describe_model(ConfigReader(config.base_model, shape));
+  PosixFileSystem files;
+  ThreadsEngine engine(2);
+  WorkerTeam team(num_threads_of(config));
+  CheckpointWriter writer(files, engine, folder, {.tensors = plan_tensors(model, config.dtype)});
+  write_random_weights(writer, model, {.dtype = config.dtype}, team, progress);
+  writer.finish();
+  write_whole_file(files, engine, folder + "/config.json", shape.dump(2) + "\n");
+}
+
+Json lanes_json(const LaneSeconds& seconds) {
+  Json json = Json::object();
+  for (std::size_t idx = 0; idx < kNumLanes; ++idx) json[std::string(name(static_cast<Lane>(idx)))] = seconds[idx];
+  return json;
+}
+
+Json to_json(const StepBenchResult& result, const RunPlan& run) {
+  Json steps = Json::array();
+  for (const StepBenchResult::Step& step : result.steps) {
+    steps.push_back({{"step_s", step.seconds}, {"bound_s", step.bound_s}, {"lanes", lanes_json(step.busy_s)}});
+  }
+  const Plan& plan = run.plan;
+  const StepMemory memory = step_memory(plan.request.arch, run.memory.schedule, run.memory.buffers);
+  const auto tier = [](std::uint64_t planned, std::uint64_t measured) {
+    return Json{{"planned", planned}, {"peak", measured}};
+  };
+  return {{"step_s", result.step_s},
+          {"bound_s", result.bound_s},
+          {"ratio", result.ratio},
+          {"bound", name(result.bound)},
+          {"lanes", lanes_json(result.busy_s)},
+          {"tokens_per_s", static_cast<double>(plan.request.step_tokens()) / result.step_s},
+          {"planned",
+           {{"step_s", plan.forecast.step_s},
+            {"bound", name(plan.forecast.bound)},
+            {"lanes", lanes_json(plan.forecast.load.busy_s)}}},
+          {"bytes",
+           {{"device", tier(memory.device.total(), result.device_peak_bytes)},
+            {"host", tier(memory.host.total(), result.host_peak_bytes)},
+            {"drives", tier(memory.drives.total(), result.drives_peak_bytes)}}},
+          {"peak_rss_bytes", result.peak_rss_bytes},
+          {"steps", steps}};
+}
+
+std::string to_text(const StepBenchResult& result, const RunPlan& run) {
+  const Plan& plan = run.plan;
+  const auto seconds = [](double value) { return value > 0 ? fmt::format("{:.3f} s", value) : std::string("–"); };
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t idx = 0; idx < kNumLanes; ++idx) {
+    rows.push_back({std::string(name(static_cast<Lane>(idx))), seconds(result.busy_s[idx]),
+                    fmt::format("{:.0f} %", 100 * result.busy_s[idx] / result.step_s),
+                    seconds(plan.forecast.load.busy_s[idx])});
+  }
+  rows.push_back({"step", seconds(result.step_s), "", seconds(plan.forecast.step_s)});
+  const StepMemory memory = step_memory(plan.request.arch, run.memory.schedule, run.memory.buffers);
+  const auto peak = [](std::uint64_t planned, std::uint64_t measured) {
+    return fmt::format("{} ({} planned)", format_bytes(measured), format_bytes(planned));
+  };
+  return fmt::format(
+      "{}\n{} bounds a step: {:.2f} times its busy time. {:.0f} tokens/s; medians of {} steps.\n"
+      "At most: device {}, host {}, drives {}; process {}.\n",
+      render_table({"lane", "busy", "of a step", "planned"}, rows), name(result.bound), result.ratio,
+      static_cast<double>(plan.request.step_tokens()) / result.step_s, result.steps.size(),
+      peak(memory.device.total(), result.device_peak_bytes), peak(memory.host.total(), result.host_peak_bytes),
+      peak(memory.drives.total(), result.drives_peak_bytes), format_bytes(result.peak_rss_bytes));
+}
+
+void bench_step(const StepArguments& arguments) {
+  const TrainConfig config = config_of(arguments);
+  const std::vector<std::string> drives = drive_directories(config);
+  std::vector<std::string> stores;
+  stores.reserve(drives.size());
+  for (const std::string& drive : drives) stores.push_back(drive + "/sluice-bench-step");
+  const bool made = is_shape(config.base_model);
+  const std::string folder = made ? drives.front() + "/sluice-bench-step-model" : config.base_model;
+  WorkDisplay display;
+  std::vector<std::string> own = stores;
+  if (made) own.push_back(folder);
+  const Leftovers leftovers(own);
+  if (made) make_model(arguments, config, folder, display.sink());
+
+  PosixFileSystem files;
+  ThreadsEngine engine(2);
+  const ModelDescription model =
+      with_adapter(describe_model(read_model_config(look_into_model_folder(files, folder))), config);
+  const Checkpoint checkpoint(files, engine, folder);
+  const CheckpointSlices slices(checkpoint, model);
+  RunShape shape{.arch = model.arch, .machine = machine_for(config, stores, Remeasure::kIfChanged)};
+  shape.default_budgets = budgets_here(shape.machine);
+  const RunPlan run = plan_run(plan_request(config, shape), num_threads_of(config));
+  const StepBenchResult result = run_step_bench({.model = &model,
+                                                 .weights = &slices,
+                                                 .run = &run,
+                                                 .directories = stores,
+                                                 .num_warm_up = arguments.warm_up,
+                                                 .num_steps = arguments.steps,
+                                                 .trace_path = arguments.trace},
+                                                display.sink());
+  display.finish();
+  if (arguments.json) {
+    fmt::print("{}\n", to_json(result, run).dump());
+  } else {
+    fmt::print("{}", to_text(result, run));
+  }
+}
+
+}  // namespace
+
+void add_bench_step_verb(CLI::App& bench) {
+  // Owned by the verb's callback and by the options that fill it in before that runs.
+  const auto arguments = std::make_shared<StepArguments>();
+  CLI::App* const verb =
+      bench.add_subcommand("step", "Train a few steps on random tokens: each lane's busy time beside the step's");
+  CLI::Option* const config = verb->add_option("config", arguments->config, "A training configuration");
+  verb->add_option("overrides", arguments->overrides, "key=value, over what the file says")->needs(config);
+  std::vector<CLI::Option*> instead{
+      verb->add_option("--model", arguments->model, "A model's folder, or a known shape such as qwen2.5-0.5b"),
+      verb->add_option("--layers", arguments->layers, "Of a known shape: how many layers, instead of all")
+          ->check(CLI::PositiveNumber),
+      verb->add_option("--sequence-len", arguments->sequence_len, "Tokens of a sequence")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber),
+      verb->add_option("--micro-batch-size", arguments->micro_batch_size, "Sequences that are computed together")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber),
+      verb->add_option("--accumulation", arguments->accumulation, "Micro-batches of a step")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber),
+      verb->add_option("--dtype", arguments->dtype, "bf16 or f32")->capture_default_str(),
+      verb->add_option("--gpu-memory", arguments->gpu_memory, "Device memory to use"),
+      verb->add_option("--host-memory", arguments->host_memory, "Host memory to use"),
+      verb->add_option("--cache", arguments->caches, "A directory on each drive to use; repeat for several")
+          ->type_name("DIR")
+          ->allow_extra_args(false),
+      verb->add_option("--threads", arguments->threads, "Threads (default: one for each core)")
+          ->check(CLI::Range(1, 1024)),
+      verb->add_option("--wave", arguments->wave, "Micro-batches that pass a group together"),
+      verb->add_option("--group", arguments->group, "Blocks of a group")};
+  for (CLI::Option* const option : instead) option->excludes(config);
+  verb->add_option("--steps", arguments->steps, "Steps that are measured; medians are printed")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  verb->add_option("--warm-up", arguments->warm_up, "Steps before those")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100));
+  verb->add_option("--trace", arguments->trace, "Write the lanes' spans to a file that Perfetto opens")
+      ->type_name("FILE");
+  verb->add_flag("--json", arguments->json, "Print one JSON object");
+  verb->callback([arguments] { bench_step(*arguments); });
+}
+
+}  // namespace sluice

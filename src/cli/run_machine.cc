@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_machine.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+
+#include "base/cpu.h"
+#include "cli/machine_cache.h"
+
+namespace sluice {
+namespace {
+
+std::uint64_t held_bytes(const std::string& directory) {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::uintmax_t size = entry.file_size(error);
+    if (!error) bytes += size;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Machine machine_for(const TrainConfig& config, const std::vector<std::string>& store_directories, Remeasure remeasure) {
+  Machine machine = this_machine({.directories = drive_directories(config), .num_threads = num_threads_of(config)},
+                                 machine_cache_path(), remeasure);
+  for (std::size_t idx = 0; idx < store_directories.size(); ++idx) {
+    machine.drives[idx].size_bytes += held_bytes(store_directories[idx]);
+  }
+  return machine;
+}
+
+TierBudgets budgets_here(const Machine& machine) {
+  return default_budgets(machine, read_memory_info().available_bytes);
+}
+
+}  // namespace sluice

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine that a run of this configuration would have: this one, with the drives its state goes to.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/machine_bench.h"
+#include "train/run_plan.h"
+
+namespace sluice {
+
+// Space on the drives counts what the run's own store holds there already. The directories of the store may be missing.
+Machine machine_for(const TrainConfig& config, const std::vector<std::string>& store_directories, Remeasure remeasure);
+
+// What a run here takes where its configuration does not say.
+TierBudgets budgets_here(const Machine& machine);
+
+}  // namespace sluice

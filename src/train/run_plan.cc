@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_plan.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "model/slice_layout.h"
+
+namespace sluice {
+namespace {
+
+// Chunks small enough that small slices do not become large on the drives.
+std::uint64_t choose_chunk_bytes(const Architecture& arch) {
+  std::uint64_t largest = 0;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    largest = std::max(largest, slice_layout(arch, slice_idx).size_bytes(DType::kBF16));
+  }
+  return largest >= 16 * kMiB ? kMiB : 64 * kKiB;
+}
+
+Home home_of(BoundaryPlace place) {
+  switch (place) {
+    case BoundaryPlace::kHost:
+      return Home::kHost;
+    case BoundaryPlace::kNvme:
+      return Home::kNvme;
+    case BoundaryPlace::kAuto:
+    case BoundaryPlace::kDevice:
+      break;
+  }
+  return Home::kDevice;
+}
+
+// Checkpoints pass through the ring also where no state lives on the drives: then it is what host memory has left.
+std::uint64_t least_staging_bytes(const PlanRequest& request) { return 4 * request.buffers.chunk_bytes; }
+
+}  // namespace
+
+TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_bytes) {
+  const bool is_cpu = machine.device.kind == Processor::kCpu;
+  return {.device = is_cpu ? free_host_bytes / 100 * 30 : machine.device.size_bytes / 100 * 95,
+          .host = free_host_bytes / 100 * (is_cpu ? 40 : 90),
+          .drives = machine.drives_size_bytes()};
+}
+
+PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
+  PlanRequest request{.model = config.base_model, .arch = shape.arch, .machine = shape.machine};
+  request.num_devices = shape.num_devices;
+  request.dtype = config.dtype;
+  request.optimizer = optimizer_state_of(config);
+  request.sequence_len = static_cast<std::int64_t>(config.sequence_len);
+  request.micro_batch_size = static_cast<std::int64_t>(config.micro_batch_size);
+  request.accumulation = static_cast<std::int64_t>(config.gradient_accumulation_steps);
+  request.num_steps = shape.num_steps;
+  request.budgets = {.device = config.gpu_memory_bytes.value_or(shape.default_budgets.device),
+                     .host = config.host_memory_bytes.value_or(shape.default_budgets.host),
+                     .drives = shape.default_budgets.drives};
+  request.buffers.chunk_bytes = choose_chunk_bytes(shape.arch);
+  request.buffers.staging_bytes =
+      std::clamp<std::uint64_t>(request.budgets.host / 8, 16 * request.buffers.chunk_bytes, 32 * kMiB);
+  // A window is read, one computed, one written at least; more keep the drives busy.
+  const std::uint64_t window_bytes = optimizer_window_bytes(
+      shape.arch, {.dtype = config.dtype, .optimizer = request.optimizer}, request.buffers.chunk_bytes);
+  request.buffers.optimizer_windows =
+      static_cast<std::size_t>(std::clamp<std::uint64_t>(request.budgets.host / 4 / window_bytes, 3, 8));
+  if (config.wave_size) request.wave = static_cast<std::int64_t>(*config.wave_size);
+  if (config.group_size) request.group = static_cast<std::int64_t>(*config.group_size);
+  if (config.boundaries != BoundaryPlace::kAuto) request.boundaries = home_of(config.boundaries);
+  return request;
+}
+
+RunPlan plan_run(const PlanRequest& request, std::size_t num_threads) {
+  RunPlan run{.plan = make_plan(request)};
+  std::uint64_t staging_bytes = run.plan.buffers.staging_bytes;
+  if (staging_bytes == 0) {
+    PlanRequest smaller = request;
+    smaller.budgets.host -= std::min(request.budgets.host, least_staging_bytes(request));
+    run.plan = make_plan(smaller);
+    run.plan.request.budgets = request.budgets;
+    staging_bytes = run.plan.buffers.staging_bytes;
+    if (staging_bytes == 0) {
+      staging_bytes = std::min(request.budgets.host - run.plan.memory.host.total(), request.buffers.staging_bytes);
+    }
+  }
+  run.memory = {.schedule = run.plan.schedule,
+                .buffers = {.chunk_bytes = run.plan.buffers.chunk_bytes,
+                            .staging_bytes = staging_bytes,
+                            .optimizer_windows = run.plan.buffers.optimizer_windows},
+                .device_bytes = request.budgets.device,
+                .host_bytes = request.budgets.host,
+                .num_threads = num_threads};
+  return run;
+}
+
+std::vector<std::string> drive_directories(const TrainConfig& config) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> wanted = config.cache;
+  // The folder's parent is there before the run and after it: one drive is measured once.
+  if (wanted.empty()) {
+    const fs::path out = fs::absolute(config.output_dir).lexically_normal();
+    wanted.push_back((out.has_filename() ? out : out.parent_path()).parent_path().string());
+  }
+  std::vector<std::string> directories;
+  for (const std::string& directory : wanted) {
+    fs::path path = fs::absolute(directory).lexically_normal();
+    while (!fs::exists(path) && path.has_relative_path()) path = path.parent_path();
+    directories.push_back(path.string());
+  }
+  return directories;
+}
+
+std::size_t num_threads_of(const TrainConfig& config) {
+  return config.threads.value_or(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+}  // namespace sluice

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a configuration to a plan, and from a plan to the memory of a run. `sluice train`, `plan` and `bench step` go
+// through here, so that what is shown is what runs. Values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/planner.h"
+#include "train/train_config.h"
+#include "train/training_job.h"
+
+namespace sluice {
+
+// What a run takes where nobody says: nearly all, but some of everything is the system's, and a CPU that plays the
+// device has one memory for both. `free_host_bytes`: of host memory, what nobody uses.
+TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_bytes);
+
+struct RunShape {
+  Architecture arch;
+  Machine machine;
+  std::int64_t num_devices = 1;
+  TierBudgets default_budgets;  // where the configuration has none; of the drives, always
+  std::int64_t num_steps = 1;
+};
+PlanRequest plan_request(const TrainConfig& config, const RunShape& shape);
+
+struct RunPlan {
+  Plan plan;
+  JobMemory memory;
+};
+// Throws what make_plan() does.
+RunPlan plan_run(const PlanRequest& request, std::size_t num_threads);
+
+// Directories that exist on the drives where the run's state goes, one a drive: what is measured for a plan.
+std::vector<std::string> drive_directories(const TrainConfig& config);
+
+std::size_t num_threads_of(const TrainConfig& config);
+
+}  // namespace sluice
