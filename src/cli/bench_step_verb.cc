@@ -28,6 +28,7 @@
 #include "io/threads/threads_engine.h"
 #include "model/known_shapes.h"
 #include "model/random_weights.h"
+#include "train/config_adapter.h"
 
 namespace sluice {
 namespace {
