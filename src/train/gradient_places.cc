@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "model/adapter_layout.h"
 #include "model/slice_layout.h"
 #include "ops/reduce.h"
 #include "plan/step_memory.h"
@@ -106,7 +107,8 @@ void GradientPlaces::wait() {
     }
   }
   for (std::size_t slice_idx = 0; slice_idx < homes_.size(); ++slice_idx) {
-    if (homes_[slice_idx].gradients == Home::kNvme) keeper_.version(gradients_key(arch_, slice_idx));
+    if (homes_[slice_idx].gradients != Home::kNvme || !is_trained(arch_, slice_idx)) continue;
+    keeper_.version(gradients_key(arch_, slice_idx));
   }
 }
 
