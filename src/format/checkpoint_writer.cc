@@ -35,8 +35,10 @@ bool is_checkpoint_name(std::string_view name) {
 }
 
 // Left by a process that was killed while it saved.
-bool is_leftover(std::string_view name) {
-  return name.ends_with(kPartSuffix) && is_checkpoint_name(name.substr(0, name.size() - kPartSuffix.size()));
+bool is_leftover(std::string_view name, std::string_view only_file) {
+  if (!name.ends_with(kPartSuffix)) return false;
+  const std::string_view whole = name.substr(0, name.size() - kPartSuffix.size());
+  return is_checkpoint_name(whole) || whole == only_file;
 }
 
 std::string shard_name(std::size_t shard_idx, std::size_t num_shards) {
@@ -61,7 +63,7 @@ CheckpointWriter::CheckpointWriter(FileSystem& files, IoEngine& engine, std::str
   require_unique_names(plan_.tensors);
   files_.require_directory(folder_, OpenMode::kReadWrite);
   for (const std::string& name : files_.list(folder_)) {
-    if (is_leftover(name)) {
+    if (is_leftover(name, plan_.only_file)) {
       files_.remove(final_path(name));
     } else if (plan_.existing == ExistingFiles::kRefuse) {
       throw InvalidInput(
@@ -94,7 +96,7 @@ void CheckpointWriter::divide_into_shards() {
   std::uint64_t shard_bytes = 0;
   for (std::size_t i = 0; i < plan_.tensors.size(); ++i) {
     const std::uint64_t tensor_bytes = plan_.tensors[i].size_bytes();
-    if (shards_.back().num_tensors > 0 &&
+    if (shards_.back().num_tensors > 0 && plan_.only_file.empty() &&
         tensor_bytes > plan_.max_shard_bytes - std::min(shard_bytes, plan_.max_shard_bytes)) {
       shards_.push_back({.first_tensor_idx = i});
       shard_bytes = 0;
@@ -103,7 +105,7 @@ void CheckpointWriter::divide_into_shards() {
     shard_bytes += tensor_bytes;
   }
   for (std::size_t i = 0; i < shards_.size(); ++i) {
-    shards_[i].name = shard_name(i, shards_.size());
+    shards_[i].name = plan_.only_file.empty() ? shard_name(i, shards_.size()) : plan_.only_file;
     lay_out(shards_[i]);
   }
 }
@@ -239,6 +241,7 @@ void CheckpointWriter::put_in_place(const std::vector<std::string>& names) {
 
 // Only now that the new checkpoint is durable. model.safetensors goes first: while it is there, readers prefer it.
 void CheckpointWriter::remove_replaced(const std::vector<std::string>& new_names) {
+  if (!plan_.only_file.empty()) return;
   std::vector<std::string> old_names;
   for (const std::string& name : files_.list(folder_)) {
     const bool is_new = std::find(new_names.begin(), new_names.end(), name) != new_names.end();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/adapter.h"
 #include "model/rope.h"
 #include "ops/activation.h"
 #include "ops/norm.h"
@@ -67,6 +68,8 @@ struct Architecture {
   // Rows of the embedding and of the head that make a slice: a large vocabulary streams like everything else. Losses
   // are summed range by range, so this is part of the numbers: it never depends on budgets.
   std::int64_t vocab_range_rows = 32768;
+
+  Adapter adapter;  // what is trained beside the blocks' matrices, where not all weights are
 
   std::int64_t num_vocab_ranges() const { return (vocab + vocab_range_rows - 1) / vocab_range_rows; }
   std::int64_t num_layers() const { return static_cast<std::int64_t>(layers.size()); }

@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "model/architecture.h"
 #include "model/batch.h"
+#include "model/block_adapter.h"
 #include "model/slice_layout.h"
 #include "model/workspace.h"
 
@@ -28,6 +29,7 @@ struct BlockPass {
   const Batch* batch = nullptr;
   DType dtype = DType::kBF16;    // of weights and activations
   std::span<std::byte> weights;  // the slice
+  AdapterPass adapter;           // where the architecture has one
 };
 
 // y = block(x); both (tokens, hidden), y may be x. With a cache, the batch is one document whose earlier tokens are in
@@ -35,8 +37,8 @@ struct BlockPass {
 void block_forward(const BlockPass& pass, TensorView x, TensorView y, Workspace workspace,
                    const KvCache* cache = nullptr);
 
-// From dy, the gradient with respect to y: dx (may be dy) is overwritten, the weights' gradients are added to
-// `gradients`: f32, laid out as the slice.
+// From dy, the gradient with respect to y: dx (may be dy; default-constructed: not wanted) is overwritten, the
+// gradients of what is trained are added to `gradients`: f32, laid out as trained_layout() says.
 void block_backward(const BlockPass& pass, std::span<std::byte> gradients, TensorView x, TensorView dy, TensorView dx,
                     Workspace workspace);
 

@@ -10,6 +10,7 @@ namespace sluice {
 namespace {
 
 struct BackwardState {
+  BlockAdapter adapter;
   AttentionState attention;
   TensorView mlp_input;   // (tokens, hidden): what the norm before the MLP reads, where that is not x
   TensorView mlp_normed;  // (tokens, hidden), where it is not the attention's
@@ -27,7 +28,7 @@ BackwardState take_backward_state(const Architecture& arch, std::int64_t num_tok
                                   Workspace& workspace) {
   const std::int64_t chunk = std::min(num_tokens, kMlpChunkTokens);
   const Shape hidden{num_tokens, arch.hidden};
-  BackwardState state;
+  BackwardState state{.adapter = BlockAdapter(arch, num_tokens, dtype, Keep::kForBackward, workspace)};
   state.attention = take_attention_state(arch, num_tokens, dtype, Keep::kForBackward, workspace);
   if (arch.residual == Residual::kSerial) state.mlp_input = workspace.take(dtype, hidden);
   if (arch.residual != Residual::kParallelShared) state.mlp_normed = workspace.take(dtype, hidden);
@@ -52,8 +53,12 @@ class Backward {
         stream_(*pass.stream),
         num_tokens_(pass.batch->num_tokens()),
         weights_(view_block(arch_, pass.weights, pass.dtype)),
-        gradients_(view_block(arch_, gradients, DType::kF32)),
-        state_(take_backward_state(arch_, num_tokens_, pass.dtype, workspace)) {}
+        gradients_(arch_.adapter.exists() ? BlockViews() : view_block(arch_, gradients, DType::kF32)),
+        adapter_gradients_(gradients),
+        state_(take_backward_state(arch_, num_tokens_, pass.dtype, workspace)),
+        matrices_{.weights = weights_, .adapter = state_.adapter} {
+    state_.adapter.pack(stream_, pass.adapter);
+  }
 
   void run(TensorView x, TensorView dy, TensorView dx) {
     recompute(x);
@@ -63,20 +68,23 @@ class Backward {
         // What reaches the residual between the branches goes on into both the attention and x.
         mlp_norm(state_.mlp_input);
         add(stream_, state_.d_branch, state_.d_branch, dy);
-        attention(state_.d_branch);
+        attention(state_.d_branch, dx);
+        if (dx.bytes().empty()) return;
         attention_norm(x, state_.d_normed);
         add(stream_, dx, state_.d_normed, state_.d_branch);
         break;
       case Residual::kParallel:
         mlp_norm(x);
-        attention(dy);
+        attention(dy, dx);
+        if (dx.bytes().empty()) return;
         attention_norm(x, state_.d_normed);
         add(stream_, state_.d_branch, state_.d_branch, state_.d_normed);
         add(stream_, dx, state_.d_branch, dy);
         break;
       case Residual::kParallelShared:
         copy_columns(stream_, {state_.d_branch, 0}, {state_.d_normed, 0}, arch_.hidden);
-        attention(dy);
+        attention(dy, dx);
+        if (dx.bytes().empty()) return;
         add(stream_, state_.d_normed, state_.d_normed, state_.d_branch);
         attention_norm(x, state_.d_normed);
         add(stream_, dx, state_.d_normed, dy);
@@ -86,7 +94,7 @@ class Backward {
 
  private:
   void recompute(TensorView x) {
-    run_attention(pass_, weights_, x, state_.attention, nullptr);
+    run_attention(pass_, matrices_, x, state_.attention, nullptr);
     if (arch_.residual == Residual::kSerial) add(stream_, state_.mlp_input, x, state_.attention.out);
     const TensorView input = arch_.residual == Residual::kSerial ? state_.mlp_input : x;
     if (arch_.residual != Residual::kParallelShared) {
@@ -94,10 +102,16 @@ class Backward {
     }
   }
 
-  // Gradients of y = x Wᵀ + bias.
-  void weight_gradients(TensorView dy, TensorView x, TensorView d_weight, TensorView d_bias) {
-    gemm(stream_, {.a = dy, .b = x, .c = d_weight, .transpose_a = Transpose::kYes, .into = Into::kAdd});
+  // The backward of project(): the gradients of what is trained, and dx where it is wanted.
+  void project_backward(Projection projection, TensorView x, TensorView dy, TensorView dx, std::int64_t first_token) {
+    const TensorView d_weight = gradients_.matrix(projection);
+    const TensorView d_bias = gradients_.bias(projection);
+    if (!d_weight.bytes().empty()) {
+      gemm(stream_, {.a = dy, .b = x, .c = d_weight, .transpose_a = Transpose::kYes, .into = Into::kAdd});
+    }
     if (!d_bias.bytes().empty()) add_column_sums(stream_, d_bias, dy);
+    if (!dx.bytes().empty()) gemm(stream_, {.a = dy, .b = weights_.matrix(projection), .c = dx});
+    state_.adapter.backward(stream_, projection, adapter_gradients_, x, dy, dx, first_token);
   }
 
   void norm(TensorView x, TensorView weight, TensorView dy, TensorView dx, TensorView d_weight, TensorView d_bias) {
@@ -121,20 +135,18 @@ class Backward {
       TensorView d_out = dy.rows(first, count);
       if (arch_.norm_after_mlp) {
         const TensorView out = state_.mlp_out.rows(0, count);
-        run_mlp(pass_, weights_, normed, mid, out);
+        run_mlp(pass_, matrices_, normed, mid, out, first);
         const TensorView before_norm = state_.d_out.rows(0, count);
         norm(out, weights_.norm_after_mlp, d_out, before_norm, gradients_.norm_after_mlp, {});
         d_out = before_norm;
       } else {
-        run_mlp(pass_, weights_, normed, mid, {});
+        run_mlp(pass_, matrices_, normed, mid, {}, first);
       }
-      weight_gradients(d_out, mid.mid, gradients_.down, gradients_.down_bias);
       const TensorView d_mid = state_.d_mid.rows(0, count);
-      gemm(stream_, {.a = d_out, .b = weights_.down, .c = d_mid});
+      project_backward(Projection::kDown, mid.mid, d_out, d_mid, first);
       activation_backward(
           stream_, {.activation = arch_.activation, .gating = arch_.gating, .x = mid.up, .dh = d_mid, .dx = mid.up});
-      weight_gradients(mid.up, normed, gradients_.up, gradients_.up_bias);
-      gemm(stream_, {.a = mid.up, .b = weights_.up, .c = state_.d_normed.rows(first, count)});
+      project_backward(Projection::kUp, normed, mid.up, state_.d_normed.rows(first, count), first);
     });
   }
 
@@ -143,16 +155,15 @@ class Backward {
     norm(x, weights_.mlp_norm, state_.d_normed, state_.d_branch, gradients_.mlp_norm, gradients_.mlp_norm_bias);
   }
 
-  // d_normed = the gradient of what the attention read.
-  void attention(TensorView d_out) {
+  // d_normed = the gradient of what the attention read, where the block's dx is wanted.
+  void attention(TensorView d_out, const TensorView& dx) {
     const AttentionState& forward = state_.attention;
     TensorView d_raw = d_out;
     if (arch_.norm_after_attention) {
       d_raw = forward.out;  // what joined the residual is no longer needed
       norm(forward.out_raw, weights_.norm_after_attention, d_out, d_raw, gradients_.norm_after_attention, {});
     }
-    weight_gradients(d_raw, forward.heads, gradients_.out, gradients_.out_bias);
-    gemm(stream_, {.a = d_raw, .b = weights_.out, .c = state_.d_heads});
+    project_backward(Projection::kOut, forward.heads, d_raw, state_.d_heads, 0);
 
     const std::int64_t k_col = arch_.q_width();
     const std::int64_t v_col = k_col + arch_.kv_width();
@@ -169,8 +180,8 @@ class Backward {
                                  .dv = {state_.d_qkv, v_col}});
     turn_heads(pass_, state_.d_qkv, Turn::kBackward);
     if (arch_.qk_norm) head_norms();
-    weight_gradients(state_.d_qkv, forward.normed, gradients_.qkv, gradients_.qkv_bias);
-    gemm(stream_, {.a = state_.d_qkv, .b = weights_.qkv, .c = state_.d_normed});
+    const bool wanted = !dx.bytes().empty();
+    project_backward(Projection::kQkv, forward.normed, state_.d_qkv, wanted ? state_.d_normed : TensorView(), 0);
   }
 
   void head_norms() {
@@ -199,8 +210,10 @@ class Backward {
   Stream& stream_;
   std::int64_t num_tokens_;
   BlockViews weights_;
-  BlockViews gradients_;
+  BlockViews gradients_;  // of the slice; empty where an adapter is trained
+  std::span<std::byte> adapter_gradients_;
   BackwardState state_;
+  BlockMatrices matrices_;
 };
 
 }  // namespace

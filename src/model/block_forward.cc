@@ -6,6 +6,7 @@ namespace sluice {
 namespace {
 
 struct ForwardState {
+  BlockAdapter adapter;
   AttentionState attention;
   TensorView residual;  // (tokens, hidden): x after the attention joined it
   MlpState mlp;
@@ -15,7 +16,7 @@ struct ForwardState {
 
 ForwardState take_forward_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace) {
   const std::int64_t chunk = std::min(num_tokens, kMlpChunkTokens);
-  ForwardState state;
+  ForwardState state{.adapter = BlockAdapter(arch, num_tokens, dtype, Keep::kForForward, workspace)};
   state.attention = take_attention_state(arch, num_tokens, dtype, Keep::kForForward, workspace);
   state.residual = workspace.take(dtype, {num_tokens, arch.hidden});
   state.mlp = take_mlp_state(arch, num_tokens, dtype, workspace);
@@ -37,8 +38,10 @@ void block_forward(const BlockPass& pass, TensorView x, TensorView y, Workspace 
   Stream& stream = *pass.stream;
   const std::int64_t num_tokens = pass.batch->num_tokens();
   const BlockViews weights = view_block(arch, pass.weights, pass.dtype);
-  const ForwardState state = take_forward_state(arch, num_tokens, pass.dtype, workspace);
-  run_attention(pass, weights, x, state.attention, cache);
+  ForwardState state = take_forward_state(arch, num_tokens, pass.dtype, workspace);
+  state.adapter.pack(stream, pass.adapter);
+  const BlockMatrices matrices{.weights = weights, .adapter = state.adapter};
+  run_attention(pass, matrices, x, state.attention, cache);
   add(stream, state.residual, x, state.attention.out);
   for_each_chunk(num_tokens, kMlpChunkTokens, [&](std::int64_t first, std::int64_t count) {
     TensorView normed = state.mlp_normed.rows(0, count);
@@ -54,7 +57,7 @@ void block_forward(const BlockPass& pass, TensorView x, TensorView y, Workspace 
         normed = state.attention.normed.rows(first, count);
         break;
     }
-    run_mlp(pass, weights, normed, first_rows(state.mlp, count), out);
+    run_mlp(pass, matrices, normed, first_rows(state.mlp, count), out, first);
     if (arch.norm_after_mlp) normalise(pass, out, weights.norm_after_mlp, {}, out);
     add(stream, y.rows(first, count), state.residual.rows(first, count), out);
   });

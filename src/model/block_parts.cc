@@ -55,8 +55,42 @@ BlockViews view_block(const Architecture& arch, std::span<std::byte> slice, DTyp
   };
 }
 
-void project(Stream& stream, TensorView x, TensorView weight, TensorView bias, TensorView y) {
-  gemm(stream, {.a = x, .b = weight, .c = y, .bias = bias, .transpose_b = Transpose::kYes});
+TensorView BlockViews::matrix(Projection projection) const {
+  switch (projection) {
+    case Projection::kQkv:
+      return qkv;
+    case Projection::kOut:
+      return out;
+    case Projection::kUp:
+      return up;
+    case Projection::kDown:
+      break;
+  }
+  return down;
+}
+
+TensorView BlockViews::bias(Projection projection) const {
+  switch (projection) {
+    case Projection::kQkv:
+      return qkv_bias;
+    case Projection::kOut:
+      return out_bias;
+    case Projection::kUp:
+      return up_bias;
+    case Projection::kDown:
+      break;
+  }
+  return down_bias;
+}
+
+void project(const BlockPass& pass, const BlockMatrices& matrices, Projection projection, TensorView x, TensorView y,
+             std::int64_t first_token) {
+  gemm(*pass.stream, {.a = x,
+                      .b = matrices.weights.matrix(projection),
+                      .c = y,
+                      .bias = matrices.weights.bias(projection),
+                      .transpose_b = Transpose::kYes});
+  matrices.adapter.add(*pass.stream, projection, x, y, first_token);
 }
 
 void normalise(const BlockPass& pass, TensorView x, TensorView weight, TensorView bias, TensorView y) {
@@ -99,12 +133,13 @@ AttentionShape attention_shape(const Architecture& arch, std::int64_t layer_idx)
           .soft_cap = arch.attention_soft_cap};
 }
 
-void run_attention(const BlockPass& pass, const BlockViews& weights, TensorView x, const AttentionState& state,
+void run_attention(const BlockPass& pass, const BlockMatrices& matrices, TensorView x, const AttentionState& state,
                    const KvCache* cache) {
   const Architecture& arch = *pass.arch;
+  const BlockViews& weights = matrices.weights;
   Stream& stream = *pass.stream;
   normalise(pass, x, weights.attention_norm, weights.attention_norm_bias, state.normed);
-  project(stream, state.normed, weights.qkv, weights.qkv_bias, state.qkv_raw);
+  project(pass, matrices, Projection::kQkv, state.normed, state.qkv_raw, 0);
   if (arch.qk_norm) norm_heads(pass, weights, state);
   turn_heads(pass, state.qkv, Turn::kForward);
 
@@ -127,7 +162,7 @@ void run_attention(const BlockPass& pass, const BlockViews& weights, TensorView 
     attention.v = {cache->v, 0};
   }
   attention_forward(stream, attention);
-  project(stream, state.heads, weights.out, weights.out_bias, state.out_raw);
+  project(pass, matrices, Projection::kOut, state.heads, state.out_raw, 0);
   if (arch.norm_after_attention) normalise(pass, state.out_raw, weights.norm_after_attention, {}, state.out);
 }
 
@@ -143,13 +178,13 @@ MlpState first_rows(const MlpState& state, std::int64_t num_rows) {
   return {.up = state.up.rows(0, num_rows), .mid = state.mid.rows(0, num_rows)};
 }
 
-void run_mlp(const BlockPass& pass, const BlockViews& weights, TensorView normed, const MlpState& state,
-             TensorView out) {
+void run_mlp(const BlockPass& pass, const BlockMatrices& matrices, TensorView normed, const MlpState& state,
+             TensorView out, std::int64_t first_token) {
   const Architecture& arch = *pass.arch;
-  project(*pass.stream, normed, weights.up, weights.up_bias, state.up);
+  project(pass, matrices, Projection::kUp, normed, state.up, first_token);
   activation_forward(*pass.stream,
                      {.activation = arch.activation, .gating = arch.gating, .x = state.up, .h = state.mid});
-  if (!out.bytes().empty()) project(*pass.stream, state.mid, weights.down, weights.down_bias, out);
+  if (!out.bytes().empty()) project(pass, matrices, Projection::kDown, state.mid, out, first_token);
 }
 
 }  // namespace sluice

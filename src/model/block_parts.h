@@ -22,8 +22,17 @@ struct BlockViews {
   TensorView out, out_bias, norm_after_attention;
   TensorView mlp_norm, mlp_norm_bias;
   TensorView up, up_bias, down, down_bias, norm_after_mlp;
+
+  TensorView matrix(Projection projection) const;
+  TensorView bias(Projection projection) const;
 };
 BlockViews view_block(const Architecture& arch, std::span<std::byte> slice, DType dtype);
+
+// What a block's projections multiply with; borrowed.
+struct BlockMatrices {
+  const BlockViews& weights;
+  const BlockAdapter& adapter;
+};
 
 // What the attention branch leaves behind.
 struct AttentionState {
@@ -36,11 +45,9 @@ struct AttentionState {
   TensorView out;          // (tokens, hidden): what joins the residual
 };
 
-enum class Keep : std::uint8_t { kForForward, kForBackward };
-
 AttentionState take_attention_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Keep keep,
                                     Workspace& workspace);
-void run_attention(const BlockPass& pass, const BlockViews& weights, TensorView x, const AttentionState& state,
+void run_attention(const BlockPass& pass, const BlockMatrices& matrices, TensorView x, const AttentionState& state,
                    const KvCache* cache);
 // Queries and keys, by their positions or back.
 void turn_heads(const BlockPass& pass, TensorView qkv, Turn turn);
@@ -54,11 +61,13 @@ struct MlpState {
 MlpState take_mlp_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace);
 MlpState first_rows(const MlpState& state, std::int64_t num_rows);
 // up and mid of `normed`, and, unless `out` is default-constructed, what the MLP gives before the norm after it.
-void run_mlp(const BlockPass& pass, const BlockViews& weights, TensorView normed, const MlpState& state,
-             TensorView out);
+// first_token: that of the chunk.
+void run_mlp(const BlockPass& pass, const BlockMatrices& matrices, TensorView normed, const MlpState& state,
+             TensorView out, std::int64_t first_token);
 
-// A product with a weight matrix (out, in): y = x Wᵀ + bias.
-void project(Stream& stream, TensorView x, TensorView weight, TensorView bias, TensorView y);
+// y = x Wᵀ + bias, and what the adapter adds.
+void project(const BlockPass& pass, const BlockMatrices& matrices, Projection projection, TensorView x, TensorView y,
+             std::int64_t first_token);
 
 void normalise(const BlockPass& pass, TensorView x, TensorView weight, TensorView bias, TensorView y);
 

@@ -34,6 +34,16 @@ TensorView view_rows(const Architecture& arch, std::int64_t range_idx, std::span
   return layout.view(rows, dtype, arch.tied_head ? Param::kEmbedding : Param::kHead);
 }
 
+TensorView view_row_sums(const Architecture& arch, std::int64_t range_idx, std::span<std::byte> gradients) {
+  return gradients.empty() ? TensorView() : view_rows(arch, range_idx, gradients, DType::kF32);
+}
+
+// += dyᵀ x, where it is wanted.
+void add_row_sums(Stream& stream, TensorView sums, TensorView dy, TensorView x) {
+  if (sums.bytes().empty()) return;
+  gemm(stream, {.a = dy, .b = x, .c = sums, .transpose_a = Transpose::kYes, .into = Into::kAdd});
+}
+
 struct NormViews {
   TensorView weight, bias;
 };
@@ -42,6 +52,10 @@ NormViews view_norm(const Architecture& arch, std::span<std::byte> norm, DType d
   const SliceLayout layout = slice_layout(arch, final_norm_slice(arch));
   return {.weight = layout.view(norm, dtype, Param::kFinalNorm),
           .bias = layout.view(norm, dtype, Param::kFinalNormBias)};
+}
+
+NormViews view_norm_sums(const Architecture& arch, std::span<std::byte> gradients) {
+  return gradients.empty() ? NormViews() : view_norm(arch, gradients, DType::kF32);
 }
 
 void normalise(const EndPass& pass, const NormViews& norm, TensorView x, TensorView y) {
@@ -128,9 +142,9 @@ void head_loss(const EndPass& pass, const HeadSlices& weights, const HeadSlices&
   Stream& stream = *pass.stream;
   const std::int64_t num_tokens = pass.batch->num_tokens();
   const NormViews norm = view_norm(arch, weights.norm, pass.dtype);
-  const NormViews norm_sums = view_norm(arch, gradients.norm, DType::kF32);
+  const NormViews norm_sums = view_norm_sums(arch, gradients.norm);
   const TensorView matrix = view_rows(arch, 0, weights.rows, pass.dtype);
-  const TensorView matrix_sums = view_rows(arch, 0, gradients.rows, DType::kF32);
+  const TensorView matrix_sums = view_row_sums(arch, 0, gradients.rows);
   const ChunkState state = take_chunk_state(arch, num_tokens, pass.dtype, workspace);
   for_each_chunk(num_tokens, head_chunk_tokens(arch), [&](std::int64_t first, std::int64_t count) {
     const TensorView normed = state.normed.rows(0, count);
@@ -145,7 +159,7 @@ void head_loss(const EndPass& pass, const HeadSlices& weights, const HeadSlices&
                            .dlogits = d_logits,
                            .soft_cap = arch.logit_soft_cap,
                            .grad_scale = loss_scale});
-    gemm(stream, {.a = d_logits, .b = normed, .c = matrix_sums, .transpose_a = Transpose::kYes, .into = Into::kAdd});
+    add_row_sums(stream, matrix_sums, d_logits, normed);
     gemm(stream, {.a = d_logits, .b = matrix, .c = d_normed});
     norm_backward(stream, {.kind = arch.norm,
                            .eps = arch.norm_eps,
@@ -196,7 +210,7 @@ void head_gradients(const EndPass& pass, std::int64_t range_idx, const HeadSlice
   const VocabRange range = vocab_range(arch, range_idx);
   const NormViews norm = view_norm(arch, weights.norm, pass.dtype);
   const TensorView matrix = view_rows(arch, range_idx, weights.rows, pass.dtype);
-  const TensorView matrix_sums = view_rows(arch, range_idx, row_gradients, DType::kF32);
+  const TensorView matrix_sums = view_row_sums(arch, range_idx, row_gradients);
   const ChunkState chunk = take_chunk_state(arch, num_tokens, pass.dtype, workspace);
   for_each_chunk(num_tokens, head_chunk_tokens(arch), [&](std::int64_t first, std::int64_t count) {
     const TensorView normed = chunk.normed.rows(0, count);
@@ -211,7 +225,7 @@ void head_gradients(const EndPass& pass, std::int64_t range_idx, const HeadSlice
                               .first_id = range.first,
                               .soft_cap = arch.logit_soft_cap,
                               .grad_scale = loss_scale});
-    gemm(stream, {.a = d_logits, .b = normed, .c = matrix_sums, .transpose_a = Transpose::kYes, .into = Into::kAdd});
+    add_row_sums(stream, matrix_sums, d_logits, normed);
     gemm(stream, {.a = d_logits,
                   .b = matrix,
                   .c = state.d_normed.rows(first, count),
@@ -224,7 +238,7 @@ void head_end(const EndPass& pass, std::span<std::byte> norm, std::span<std::byt
   const Architecture& arch = *pass.arch;
   const std::int64_t num_tokens = pass.batch->num_tokens();
   const NormViews weights = view_norm(arch, norm, pass.dtype);
-  const NormViews sums = view_norm(arch, norm_gradients, DType::kF32);
+  const NormViews sums = view_norm_sums(arch, norm_gradients);
   const ChunkState chunk = take_chunk_state(arch, num_tokens, pass.dtype, workspace);
   losses_of_statistics(*pass.stream, state.statistics, pass.batch->labels(), losses);
   for_each_chunk(num_tokens, head_chunk_tokens(arch), [&](std::int64_t first, std::int64_t count) {

@@ -41,7 +41,8 @@ struct HeadSlices {
 };
 
 // losses (tokens) f32: every token's, 0 without a label. Gradients are those of the sum of losses times loss_scale:
-// added to f32 `gradients`, laid out as the slices; dx (tokens, hidden; may be x) is overwritten.
+// added to f32 `gradients`, laid out as the slices; dx (tokens, hidden; may be x) is overwritten. Here and below, empty
+// gradients are not wanted.
 void head_loss(const EndPass& pass, const HeadSlices& weights, const HeadSlices& gradients, TensorView x, TensorView dx,
                TensorView losses, float loss_scale, Workspace workspace);
 

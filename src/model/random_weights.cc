@@ -46,6 +46,8 @@ Fill fill_of(const Architecture& arch, Param param) {
     case Param::kUp:
     case Param::kDown:
     case Param::kHead:
+    case Param::kAdapterA:
+    case Param::kAdapterB:
       return Fill::kRandom;
   }
   return Fill::kRandom;

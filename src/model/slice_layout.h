@@ -39,6 +39,8 @@ enum class Param : std::uint8_t {
   kFinalNorm,
   kFinalNormBias,
   kHead,
+  kAdapterA,  // of a block's adapter: adapter_layout.h
+  kAdapterB,
 };
 
 struct Parameter {

@@ -80,7 +80,8 @@ std::size_t least_weight_places(const Schedule& schedule) { return static_cast<s
 
 // A tied embedding's two sums meet at the end.
 std::size_t least_gradient_places(const Architecture& arch, const Schedule& schedule) {
-  return std::max<std::size_t>(static_cast<std::size_t>(schedule.group), arch.tied_head ? 2 : 1);
+  return std::max<std::size_t>(static_cast<std::size_t>(schedule.group),
+                               arch.tied_head && !arch.adapter.exists() ? 2 : 1);
 }
 
 Placed place(const PlacementRequest& request, Schedule schedule, Residence residence) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "format/hf_config.h"
+#include "model/adapter_layout.h"
 #include "model/slice_layout.h"
 
 namespace sluice {
@@ -40,6 +41,7 @@ Json lanes_json(const std::array<double, kNumLanes>& seconds) {
 Json request_json(const PlanRequest& request) {
   Json json{{"model", request.model},
             {"parameters", count_parameters(request.arch)},
+            {"trained_parameters", count_trained_parameters(request.arch)},
             {"dtype", dtype_name(request.dtype)},
             {"optimizer", name(request.optimizer)},
             {"sequence_len", request.sequence_len},

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "model/adapter_layout.h"
 #include "model/slice_layout.h"
 #include "plan/plan_json.h"
 
@@ -63,6 +64,16 @@ std::string paragraph(std::string_view label, std::string_view text, std::size_t
   return out + "\n";
 }
 
+std::string trained_text(const Architecture& arch) {
+  if (!arch.adapter.exists()) return "all trained";
+  const BaseFormat base = arch.adapter.base;
+  return fmt::format("{}an adapter of rank {} with {} trained",
+                     base == BaseFormat::kNf4    ? "blocks in NF4, "
+                     : base == BaseFormat::kInt8 ? "blocks in int8, "
+                                                 : "",
+                     arch.adapter.rank, format_count(count_trained_parameters(arch)));
+}
+
 std::string count_of(std::size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : what.ends_with("ch") ? "es" : "s");
 }
@@ -86,8 +97,9 @@ class PlanText {
 
   void head() {
     const PlanRequest& request = plan_.request;
-    line("Model", fmt::format("{}, {} parameters, all trained in {}", request.model,
-                              format_count(count_parameters(request.arch)), dtype_name(request.dtype)));
+    line("Model",
+         fmt::format("{}, {} parameters, {} in {}", request.model, format_count(count_parameters(request.arch)),
+                     trained_text(request.arch), dtype_name(request.dtype)));
     line("Optimizer", std::string(describe(request.optimizer)));
     line("Machine", request.machine.name);
     line("Step", fmt::format("{} x {} tokens, {} accumulated: {} tokens", request.micro_batch_size,

@@ -43,6 +43,7 @@ std::vector<Home> boundary_homes(const PlanRequest& request) {
 struct StateBytes {
   double weights_away = 0;  // not on the device
   double weights_nvme = 0;
+  double changing_weights_nvme = 0;
   double gradients_away = 0;
   double gradients_nvme = 0;
   double optimizer_nvme = 0;
@@ -57,6 +58,7 @@ StateBytes state_bytes(const std::vector<SliceSizes>& sizes, const Schedule& sch
     const auto gradients = static_cast<double>(sizes[idx].gradient_bytes);
     if (homes.weights != Home::kDevice && !sizes[idx].has_small_weights) sum.weights_away += weights;
     if (homes.weights == Home::kNvme) sum.weights_nvme += weights;
+    if (homes.weights == Home::kNvme && sizes[idx].weights_change) sum.changing_weights_nvme += weights;
     if (homes.gradients != Home::kDevice) sum.gradients_away += gradients;
     if (homes.gradients == Home::kNvme) sum.gradients_nvme += gradients;
     if (homes.optimizer == Home::kNvme) sum.optimizer_nvme += static_cast<double>(sizes[idx].optimizer_bytes);
@@ -170,7 +172,7 @@ class Search {
     const double nvme_boundaries = schedule.boundaries == Home::kNvme ? boundaries : 0;
     const double to_device = passes(state.weights_away) + (waves - 1) * state.gradients_away;
     const double from_device = waves * state.gradients_away + boundaries;
-    const double updated = state.weights_nvme + state.optimizer_nvme;
+    const double updated = state.changing_weights_nvme + state.optimizer_nvme;
     const double read = passes(state.weights_nvme) + updated + waves * state.gradients_nvme;
     const double written = updated + waves * state.gradients_nvme + nvme_boundaries;
     const double read_rate = machine.drives_read_bytes_per_s();

@@ -11,11 +11,13 @@
 namespace sluice {
 
 struct SliceSizes {
-  std::uint64_t elements = 0;
+  std::uint64_t elements = 0;  // that are trained
   std::uint64_t weight_bytes = 0;
+  std::uint64_t adapter_bytes = 0;    // trained in place of the weights; 0: there is none
   std::uint64_t gradient_bytes = 0;   // of one run
   std::uint64_t optimizer_bytes = 0;  // padding included
   std::size_t num_gradient_runs = 1;
+  bool weights_change = true;      // and are written again with every step
   bool has_small_weights = false;  // a place of their own
   bool has_small_gradients = false;
 };

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "model/adapter_layout.h"
+#include "model/packed_block.h"
 #include "model/slice_layout.h"
 #include "plan/optimizer_layout.h"
 
@@ -29,6 +31,16 @@ double elements(const SliceLayout& layout, Param param) {
 constexpr double kRoundedPerSecondAndCore = 1.37e9;
 constexpr double kCodesPerSecondAndCore = 4.7e8;
 
+// Of a block's adapter, as one matrix: what stands packed is multiplied with, zeros included.
+double adapter_elements(const Architecture& arch) {
+  const AdapterLayout layout(arch);
+  double sum = 0;
+  for (const AdapterPart& part : layout.parts()) {
+    sum += static_cast<double>(part.num_columns() * (part.in + part.out));
+  }
+  return sum;
+}
+
 // Keys that a query sees, on average.
 double mean_keys(std::int64_t sequence_len, std::int64_t window) {
   const auto length = static_cast<double>(sequence_len);
@@ -47,7 +59,7 @@ double StepCosts::forward_s() const {
 double StepCosts::backward_s() const {
   const auto num_ranges = static_cast<double>(heads.size());
   double sum =
-      std::accumulate(block_backward.begin(), block_backward.end(), num_ranges * embed_backward + embed_positions);
+      std::accumulate(block_backward.begin(), block_backward.end(), num_ranges * embed_backward + positions_backward);
   for (const Head& head : heads) sum += heads.size() == 1 ? head.at_once : head.statistics + head.gradients;
   return heads.size() > 1 ? sum + heads.front().end : sum;
 }
@@ -87,6 +99,8 @@ StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Mac
   const auto width = static_cast<double>(size_bytes(shape.dtype));
   const std::int64_t sequence_len = std::min(shape.sequence_len, shape.batch_tokens);
 
+  const bool has_adapter = arch.adapter.exists();
+  const double adapter = has_adapter ? adapter_elements(arch) : 0;
   StepCosts costs;
   for (std::int64_t layer_idx = 0; layer_idx < arch.num_layers(); ++layer_idx) {
     const SliceLayout layout = slice_layout(arch, block_slice(arch, layer_idx));
@@ -97,9 +111,18 @@ StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Mac
     const double product_s = kProduct * tokens / rate;
     const double keys = mean_keys(sequence_len, arch.layers[static_cast<std::size_t>(layer_idx)].window_tokens);
     const double attention_s = kProduct * tokens * keys * static_cast<double>(arch.q_width()) / attention_rate;
-    costs.block_forward.push_back(product_s * matrices + attention_s * kAttentionProducts);
-    costs.block_backward.push_back(product_s * (again + 2 * matrices) +
+    // Beside an adapter the weights' gradients are left out; the adapter's backward computes its inner product again.
+    const double with_weights = has_adapter ? 1 : 2;
+    costs.block_forward.push_back(product_s * (matrices + adapter) + attention_s * kAttentionProducts);
+    costs.block_backward.push_back(product_s * (again + with_weights * matrices + 4 * adapter) +
                                    attention_s * (kAttentionProducts + kAttentionBackwardProducts));
+  }
+
+  if (arch.num_layers() > 0 && is_packed(arch, block_slice(arch, 0))) {
+    const std::size_t slice_idx = block_slice(arch, 0);
+    const std::uint64_t moved =
+        kept_bytes(arch, slice_idx, shape.dtype) + slice_layout(arch, slice_idx).size_bytes(shape.dtype);
+    costs.block_unpack = static_cast<double>(moved) / memory_rate;
   }
 
   const double row_bytes = tokens * static_cast<double>(arch.hidden) * width;
@@ -108,14 +131,17 @@ StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Mac
     const auto rows = static_cast<double>(vocab_range(arch, range_idx).count);
     const double product_s = kProduct * tokens * rows * static_cast<double>(arch.hidden) / rate;
     const double logits_s = tokens * rows * kLogitBytes / memory_rate;
-    costs.heads.push_back({.at_once = 3 * product_s + logits_s,
+    const double products_s = (has_adapter ? 2 : 3) * product_s;
+    costs.heads.push_back({.at_once = products_s + logits_s,
                            .statistics = product_s + logits_s,
-                           .gradients = 3 * product_s + logits_s,
+                           .gradients = products_s + logits_s,
                            .end = 4 * row_bytes / memory_rate});
   }
   costs.embed = 2 * row_bytes / num_ranges / memory_rate;
   costs.embed_backward = (row_bytes + 2 * row_bytes / width * sizeof(float)) / num_ranges / memory_rate;
   if (arch.learned_positions > 0) costs.embed_positions = 3 * row_bytes / memory_rate;
+  costs.positions_backward = costs.embed_positions;
+  if (has_adapter) costs.embed_backward = costs.positions_backward = 0;
   return costs;
 }
 

@@ -31,10 +31,12 @@ struct StepCosts {
   };
   std::vector<double> block_forward;   // one a layer
   std::vector<double> block_backward;  // the recomputation with it
+  double block_unpack = 0;             // of a wave, where blocks are kept packed
   std::vector<Head> heads;             // one a range of the vocabulary
   double embed = 0;                    // a range
   double embed_backward = 0;
   double embed_positions = 0;
+  double positions_backward = 0;
 
   // Of a micro-batch: the forward up to the head, and all that follows.
   double forward_s() const;

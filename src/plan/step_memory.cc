@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "device/device.h"
+#include "model/adapter_layout.h"
 #include "model/batch.h"
 #include "model/block.h"
 #include "model/model_ends.h"
+#include "model/packed_block.h"
 #include "model/slice_layout.h"
 #include "tier/store_format.h"
 
@@ -33,31 +35,57 @@ TierBytes& tier_of(StepMemory& memory, Home home) {
 }  // namespace
 
 std::uint64_t weight_bytes(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx) {
-  return slice_layout(arch, slice_idx).size_bytes(schedule.dtype);
+  return kept_bytes(arch, slice_idx, schedule.dtype);
+}
+
+std::uint64_t unpacked_bytes(const Architecture& arch, const Schedule& schedule) {
+  const std::size_t slice_idx = block_slice(arch, 0);
+  return is_packed(arch, slice_idx) ? slice_layout(arch, slice_idx).size_bytes(schedule.dtype) : 0;
+}
+
+std::uint64_t adapter_bytes(const Architecture& arch, std::size_t slice_idx) {
+  return arch.adapter.exists() ? trained_layout(arch, slice_idx).size_bytes(DType::kF32) : 0;
 }
 
 std::uint64_t gradient_bytes(const Architecture& arch, std::size_t slice_idx) {
-  return slice_layout(arch, slice_idx).size_bytes(DType::kF32);
+  return trained_layout(arch, slice_idx).size_bytes(DType::kF32);
 }
 
 std::size_t num_gradient_runs(const Architecture& arch, std::size_t slice_idx) {
+  if (!is_trained(arch, slice_idx)) return 0;
   return arch.tied_head && slice_id(arch, slice_idx).kind == SliceKind::kEmbedding ? 2 : 1;
 }
 
 OptimizerLayout optimizer_layout(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes,
                                  std::size_t slice_idx) {
-  return {schedule.dtype, schedule.optimizer, chunk_bytes, slice_layout(arch, slice_idx).num_elements()};
+  return {trained_dtype(arch, schedule.dtype), schedule.optimizer, chunk_bytes,
+          trained_layout(arch, slice_idx).num_elements()};
 }
 
-std::uint64_t optimizer_window_bytes(const Schedule& schedule, std::uint64_t chunk_bytes) {
-  const OptimizerLayout layout = OptimizerLayout::largest(schedule.dtype, schedule.optimizer, chunk_bytes);
-  return layout.window_elements() * (size_bytes(schedule.dtype) + sizeof(float)) + layout.stride_bytes();
+std::uint64_t optimizer_bytes(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes,
+                              std::size_t slice_idx) {
+  return is_trained(arch, slice_idx) ? optimizer_layout(arch, schedule, chunk_bytes, slice_idx).run_bytes() : 0;
+}
+
+std::uint64_t optimizer_window_bytes(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes) {
+  const DType dtype = trained_dtype(arch, schedule.dtype);
+  const OptimizerLayout layout = OptimizerLayout::largest(dtype, schedule.optimizer, chunk_bytes);
+  return layout.window_elements() * (size_bytes(dtype) + sizeof(float)) + layout.stride_bytes();
 }
 
 bool any_on_drives(const Schedule& schedule) {
   return std::any_of(schedule.homes.begin(), schedule.homes.end(), [](const SliceHomes& homes) {
     return homes.weights == Home::kNvme || homes.optimizer == Home::kNvme || homes.gradients == Home::kNvme;
   });
+}
+
+bool updates_on_drives(const Architecture& arch, const Schedule& schedule) {
+  if (!arch.adapter.exists()) return any_on_drives(schedule);
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    const SliceHomes& homes = schedule.homes[slice_idx];
+    if (is_trained(arch, slice_idx) && (homes.optimizer == Home::kNvme || homes.gradients == Home::kNvme)) return true;
+  }
+  return false;
 }
 
 PlaceBytes weight_place_bytes(const Architecture& arch, const Schedule& schedule) {
@@ -77,7 +105,7 @@ PlaceBytes weight_place_bytes(const Architecture& arch, const Schedule& schedule
 PlaceBytes gradient_place_bytes(const Architecture& arch, const Schedule& schedule) {
   PlaceBytes bytes;
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
-    if (schedule.homes[slice_idx].gradients == Home::kDevice) continue;
+    if (schedule.homes[slice_idx].gradients == Home::kDevice || !is_trained(arch, slice_idx)) continue;
     const std::uint64_t one = on_device(gradient_bytes(arch, slice_idx));
     std::uint64_t& most = one <= kSmallSliceBytes ? bytes.small : bytes.large;
     most = std::max(most, one);
@@ -121,16 +149,19 @@ StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const
   const auto wave = static_cast<std::uint64_t>(schedule.wave);
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
     const SliceHomes& homes = schedule.homes[slice_idx];
-    // A new version is written before the old one is free.
+    // A new version is written before the old one is free; beside an adapter the weights have one version for good.
     const auto versions = [](Home home) { return home == Home::kNvme ? 2U : 1U; };
-    tier_of(memory, homes.weights).weights += versions(homes.weights) * as_run(weight_bytes(arch, schedule, slice_idx));
+    tier_of(memory, homes.weights).weights +=
+        (arch.adapter.exists() ? 1U : versions(homes.weights)) * as_run(weight_bytes(arch, schedule, slice_idx));
+    memory.device.weights += as_run(adapter_bytes(arch, slice_idx));
     tier_of(memory, homes.optimizer).optimizer +=
-        versions(homes.optimizer) * optimizer_layout(arch, schedule, buffers.chunk_bytes, slice_idx).run_bytes();
+        versions(homes.optimizer) * optimizer_bytes(arch, schedule, buffers.chunk_bytes, slice_idx);
     tier_of(memory, homes.gradients).gradients +=
         num_gradient_runs(arch, slice_idx) * as_run(gradient_bytes(arch, slice_idx));
   }
   const PlaceBytes weights = weight_place_bytes(arch, schedule);
-  memory.device.weights += weights.large * schedule.weight_places + weights.small;
+  memory.device.weights += weights.large * schedule.weight_places + weights.small +
+                           on_device(unpacked_bytes(arch, schedule)) * static_cast<std::uint64_t>(schedule.group);
   const PlaceBytes gradients = gradient_place_bytes(arch, schedule);
   memory.device.gradients += gradients.large * schedule.gradient_places +
                              gradients.small * small_gradient_places(schedule) +
@@ -144,8 +175,8 @@ StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const
         wave * arch.layers.size() * as_run(boundary_bytes(arch, schedule));
   }
   memory.host.buffers += buffers.staging_bytes;
-  if (any_on_drives(schedule)) {
-    memory.host.buffers += optimizer_window_bytes(schedule, buffers.chunk_bytes) * buffers.optimizer_windows;
+  if (updates_on_drives(arch, schedule)) {
+    memory.host.buffers += optimizer_window_bytes(arch, schedule, buffers.chunk_bytes) * buffers.optimizer_windows;
   }
   return memory;
 }

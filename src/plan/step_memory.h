@@ -52,14 +52,24 @@ PlaceBytes weight_place_bytes(const Architecture& arch, const Schedule& schedule
 PlaceBytes gradient_place_bytes(const Architecture& arch, const Schedule& schedule);  // small: of one
 std::size_t small_gradient_places(const Schedule& schedule);
 
-std::uint64_t weight_bytes(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx);
+std::uint64_t weight_bytes(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx);  // as kept
+// Of a block as it is computed with, where it is kept packed; 0 where it is not. A group has as many.
+std::uint64_t unpacked_bytes(const Architecture& arch, const Schedule& schedule);
+// Of the slice's adapter, which lives on the device; 0 where there is none.
+std::uint64_t adapter_bytes(const Architecture& arch, std::size_t slice_idx);
+// Of what is trained of the slice; 0 where nothing is.
 std::uint64_t gradient_bytes(const Architecture& arch, std::size_t slice_idx);
-// Of a tied embedding, two: what the head adds and what the tokens add.
+// Of a tied embedding that is trained, two: what the head adds and what the tokens add.
 std::size_t num_gradient_runs(const Architecture& arch, std::size_t slice_idx);
+// Of a slice that is trained.
 OptimizerLayout optimizer_layout(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes,
                                  std::size_t slice_idx);
-std::uint64_t optimizer_window_bytes(const Schedule& schedule, std::uint64_t chunk_bytes);
+std::uint64_t optimizer_bytes(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes,
+                              std::size_t slice_idx);
+std::uint64_t optimizer_window_bytes(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes);
 bool any_on_drives(const Schedule& schedule);
+// Whether the optimizer reads or writes the drives.
+bool updates_on_drives(const Architecture& arch, const Schedule& schedule);
 
 std::uint64_t boundary_bytes(const Architecture& arch, const Schedule& schedule);
 std::uint64_t num_boundary_places(const Architecture& arch, const Schedule& schedule);

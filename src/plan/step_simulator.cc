@@ -37,7 +37,11 @@ class Walk {
 
   // Until gradients are home; gives the issuing thread's place.
   TaskId step(std::int64_t num_micro_batches, const std::vector<TaskId>& ready) {
-    weights_.follow(weight_order(num_micro_batches), ready);
+    // Where adapters are trained, they alone wait for the optimizer.
+    const bool has_adapter = arch_.adapter.exists();
+    weights_.follow(weight_order(num_micro_batches),
+                    has_adapter ? std::vector<TaskId>(ready.size(), RunFlow::kNone) : ready);
+    adapters_ready_ = has_adapter ? ready : std::vector<TaskId>();
     for (std::int64_t first = 0; first < num_micro_batches; first += schedule_.wave) {
       wave_ = static_cast<std::size_t>(std::min(schedule_.wave, num_micro_batches - first));
       is_first_ = first == 0;
@@ -86,6 +90,11 @@ class Walk {
     return order;
   }
 
+  void use_block(std::int64_t layer_idx) {
+    weights_.use(block_slice(arch_, layer_idx));
+    if (costs_.block_unpack > 0) flow_.compute(costs_.block_unpack);
+  }
+
   void compute_each(double seconds) { flow_.compute(seconds * static_cast<double>(wave_)); }
 
   void forward() {
@@ -99,7 +108,11 @@ class Walk {
     if (arch_.learned_positions > 0) for_all(positions_slice(arch_), costs_.embed_positions);
     for (std::int64_t first = 0; first < arch_.num_layers(); first += schedule_.group) {
       const std::int64_t last = std::min(arch_.num_layers(), first + schedule_.group);
-      for (std::int64_t idx = first; idx < last; ++idx) weights_.use(block_slice(arch_, idx));
+      for (std::int64_t idx = first; idx < last; ++idx) {
+        const std::size_t slice_idx = block_slice(arch_, idx);
+        use_block(idx);
+        if (!adapters_ready_.empty()) flow_.compute_after(adapters_ready_[slice_idx]);
+      }
       for (std::size_t batch = 0; batch < wave_; ++batch) {
         for (std::int64_t idx = first; idx < last; ++idx) {
           const auto layer = static_cast<std::size_t>(idx);
@@ -127,7 +140,7 @@ class Walk {
     boundaries_.follow(std::move(order));
     const std::size_t norm = final_norm_slice(arch_);
     weights_.use(norm);
-    gradients_.begin(norm, Run::kSum, sum());
+    begin_gradients(norm);
     for (std::size_t batch = 0; batch < wave_; ++batch) boundaries_.take({batch, num_layers});
     const bool several = arch_.num_vocab_ranges() > 1;
     for (std::int64_t idx = 0; several && idx < arch_.num_vocab_ranges(); ++idx) {
@@ -139,13 +152,13 @@ class Walk {
       const std::size_t rows = head_slice(arch_, idx);
       const StepCosts::Head& costs = costs_.heads[static_cast<std::size_t>(idx)];
       weights_.use(rows);
-      gradients_.begin(rows, Run::kSum, sum());
+      begin_gradients(rows);
       compute_each(several ? costs.gradients : costs.at_once);
       weights_.done(rows, flow_.record());
-      if (arch_.tied_head) {
-        gradients_.end(rows, Run::kSum);
-      } else {
+      if (!arch_.tied_head) {
         end_gradients(rows);
+      } else if (is_trained(rows)) {
+        gradients_.end(rows, Run::kSum);
       }
     }
     if (several) compute_each(costs_.heads.front().end);
@@ -156,8 +169,8 @@ class Walk {
   void backward() {
     for (std::int64_t last = arch_.num_layers(); last > 0; last -= schedule_.group) {
       for (std::int64_t idx = group_first(last); idx < last; ++idx) {
-        weights_.use(block_slice(arch_, idx));
-        gradients_.begin(block_slice(arch_, idx), Run::kSum, sum());
+        use_block(idx);
+        begin_gradients(block_slice(arch_, idx));
       }
       for (std::size_t batch = 0; batch < wave_; ++batch) {
         for (std::int64_t idx = last - 1; idx >= group_first(last); --idx) {
@@ -176,10 +189,15 @@ class Walk {
   }
 
   void embedding_backward() {
+    if (!arch_.adapter.exists()) embedding_gradients();
+    for (std::size_t batch = 0; batch < wave_; ++batch) boundaries_.drop({batch, arch_.layers.size()});
+  }
+
+  void embedding_gradients() {
     if (arch_.learned_positions > 0) {
       const std::size_t slice_idx = positions_slice(arch_);
       gradients_.begin(slice_idx, Run::kSum, sum());
-      compute_each(costs_.embed_positions);
+      compute_each(costs_.positions_backward);
       end_gradients(slice_idx);
     }
     for (std::int64_t idx = arch_.num_vocab_ranges() - 1; idx >= 0; --idx) {
@@ -198,12 +216,18 @@ class Walk {
         end_gradients(slice_idx);
       }
     }
-    for (std::size_t batch = 0; batch < wave_; ++batch) boundaries_.drop({batch, arch_.layers.size()});
   }
 
   Sum sum() const { return is_first_ ? Sum::kNew : Sum::kGoesOn; }
 
+  bool is_trained(std::size_t slice_idx) const { return sizes_[slice_idx].elements > 0; }
+
+  void begin_gradients(std::size_t slice_idx) {
+    if (is_trained(slice_idx)) gradients_.begin(slice_idx, Run::kSum, sum());
+  }
+
   void end_gradients(std::size_t slice_idx) {
+    if (!is_trained(slice_idx)) return;
     if (is_last_) gradients_.touch(slice_idx, 1);  // its squares
     gradients_.end(slice_idx, Run::kSum);
   }
@@ -211,13 +235,14 @@ class Walk {
   TaskId update(std::size_t slice_idx, TaskId start) {
     const SliceHomes& homes = schedule_.homes[slice_idx];
     const SliceSizes& size = sizes_[slice_idx];
+    if (!is_trained(slice_idx)) return RunFlow::kNone;
     const std::uint64_t parts = size.elements < kSmallPartElements ? 1 : kOptimizerParts;
     const auto share = [&](std::uint64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(parts); };
     const bool on_gpu = machine_.device.kind == Processor::kGpu;
     const bool by_device = on_gpu && homes.optimizer == Home::kDevice;
     double read_bytes = 0;
     double write_bytes = 0;
-    if (homes.weights == Home::kNvme) {
+    if (homes.weights == Home::kNvme && size.weights_change) {
       read_bytes += share(size.weight_bytes);
       write_bytes += share(size.weight_bytes);
     }
@@ -251,9 +276,9 @@ class Walk {
         written_ = flow_.add(StepQueue::kOptimizerWrite, Lane::kHostToNvme, flow_.write_s(write_bytes), {ready});
         ready = written_;
       }
-      if (on_gpu && !by_device && homes.weights == Home::kDevice) {
-        ready = flow_.add(StepQueue::kOptimizerToDevice, Lane::kHostToDevice,
-                          flow_.to_device_s(share(size.weight_bytes)), {ready});
+      if (on_gpu && !by_device && (homes.weights == Home::kDevice || !size.weights_change)) {
+        const std::uint64_t bytes = size.weights_change ? size.weight_bytes : size.adapter_bytes;
+        ready = flow_.add(StepQueue::kOptimizerToDevice, Lane::kHostToDevice, flow_.to_device_s(share(bytes)), {ready});
       }
       flow_.count_drives(read_bytes, write_bytes);
     }
@@ -269,6 +294,7 @@ class Walk {
   WeightFlow weights_;
   GradientFlow gradients_;
   BoundaryFlow boundaries_;
+  std::vector<TaskId> adapters_ready_;  // one a slice, where adapters are trained
   std::size_t wave_ = 1;
   bool is_first_ = true;
   bool is_last_ = true;

@@ -33,6 +33,10 @@ class DeviceStep {
   }
 
   std::span<std::byte> weights(std::size_t slice_idx) const { return keeper_.bytes(weights_key(arch_, slice_idx)); }
+  std::span<float> adapter(std::size_t slice_idx) const {
+    const std::span<std::byte> bytes = keeper_.bytes(adapter_key(arch_, slice_idx));
+    return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+  }
   // f32, of the last run.
   std::span<float> gradients(std::size_t slice_idx) const {
     const std::span<std::byte> bytes = keeper_.bytes(gradients_key(arch_, slice_idx));

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "model/adapter_layout.h"
 #include "model/slice_layout.h"
 #include "ops/reduce.h"
 #include "plan/step_memory.h"
@@ -20,6 +21,7 @@ GradientPlaces::GradientPlaces(Device& device, Stream& stream, const Architectur
       homes_(schedule.homes),
       squares_(device.allocate(num_slices(arch) * sizeof(float), "norms of gradients")),
       host_squares_(num_slices(arch), 0) {
+  stream.run([memory = squares_.bytes()] { std::memset(memory.data(), 0, memory.size()); });
   const PlaceBytes bytes = gradient_place_bytes(arch, schedule);
   if (bytes.large > 0) places_.resize(schedule.gradient_places);
   if (bytes.small > 0) small_.resize(small_gradient_places(schedule));
@@ -105,7 +107,8 @@ void GradientPlaces::wait() {
     }
   }
   for (std::size_t slice_idx = 0; slice_idx < homes_.size(); ++slice_idx) {
-    if (homes_[slice_idx].gradients == Home::kNvme) keeper_.version(gradients_key(arch_, slice_idx));
+    if (!is_trained(arch_, slice_idx) || homes_[slice_idx].gradients != Home::kNvme) continue;
+    keeper_.version(gradients_key(arch_, slice_idx));
   }
 }
 

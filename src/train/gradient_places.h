@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients on the device while they are summed: f32, laid out as their slices. A sum that an earlier wave began is
-// brought back and goes on, so that its order never depends on the wave; what is done is sent home, and its squares are
-// summed on the way. Small slices have places of their own. For one thread.
+// Gradients on the device while they are summed: f32, laid out as what is trained of their slices. A sum that an
+// earlier wave began is brought back and goes on, so that its order never depends on the wave; what is done is sent
+// home, and its squares are summed on the way. Small slices have places of their own. For one thread.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class GradientPlaces {
 
   // Waits until all are home. Throws what went wrong on the way.
   void wait();
-  std::span<const float> squares();  // one a slice; waits for the stream
+  std::span<const float> squares();  // one a slice, 0 where nothing is trained; waits for the stream
 
  private:
   struct Place {

@@ -113,7 +113,7 @@ TEST_F(OptimizerForms, ARunDoesNotGoOnInAnotherForm) {
   const SessionOptions options = options_for(directory.path(), OptimizerState::kAdamWF32);
   TrainingSession session(options);
   try {
-    session.resume();
+    session.resume(opened_.slices());
     FAIL() << "codes are no floats";
   } catch (const InvalidInput& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("AdamW with f32 moments"));

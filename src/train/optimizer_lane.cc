@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "base/units.h"
+#include "model/adapter_layout.h"
 #include "model/slice_layout.h"
 #include "ops/sgd.h"
 #include "plan/step_memory.h"
@@ -43,7 +44,7 @@ class OptimizerLane::Pass {
   }
 
   void run() {
-    for (std::size_t slice_idx = 0; slice_idx < num_slices(arch_); ++slice_idx) begin_slice(slice_idx);
+    for (const std::size_t slice_idx : lane_.trained_) begin_slice(slice_idx);
     while (!reading_.empty()) compute_oldest();
     while (!writing_.empty()) finish_oldest();
   }
@@ -80,15 +81,15 @@ class OptimizerLane::Pass {
     const SliceHomes& homes = options_.schedule->homes[slice_idx];
     auto slice = std::make_shared<Slice>();
     slice->slice_idx = slice_idx;
-    slice->layout = slice_layout(arch_, slice_idx);
+    slice->layout = trained_layout(arch_, slice_idx);
     slice->state = lane_.layout_of(slice_idx);
-    slice->weights = homes.weights;
+    slice->weights = lane_.weights_home(slice_idx);
     slice->optimizer = homes.optimizer;
     slice->gradients = homes.gradients;
     RunKeeper& keeper = *options_.keeper;
-    if (homes.weights == Home::kNvme) {
-      slice->old_weights = keeper.version(weights_key(arch_, slice_idx));
-      slice->new_weights.emplace(keeper.begin(weights_key(arch_, slice_idx)));
+    if (slice->weights == Home::kNvme) {
+      slice->old_weights = keeper.version(trained_key(arch_, slice_idx));
+      slice->new_weights.emplace(keeper.begin(trained_key(arch_, slice_idx)));
     }
     if (homes.optimizer == Home::kNvme && slice->state->run_bytes() > 0) {
       slice->old_optimizer = keeper.version(optimizer_key(arch_, slice_idx));  // null before the first update
@@ -127,7 +128,7 @@ class OptimizerLane::Pass {
     const bool on_drives =
         slice.weights == Home::kNvme || slice.optimizer == Home::kNvme || slice.gradients == Home::kNvme;
     if (on_drives) window.memory = take_memory();
-    const std::uint64_t weight_bytes = size_bytes(options_.schedule->dtype);
+    const std::uint64_t weight_bytes = size_bytes(trained_dtype(arch_, options_.schedule->dtype));
     const std::uint64_t step = slice.state->window_elements();
     std::span<std::byte> rest = window.memory;
     const auto part = [&](const std::string& key, Home home, const SliceRef& version, std::uint64_t offset,
@@ -149,7 +150,7 @@ class OptimizerLane::Pass {
     };
     const std::size_t slice_idx = slice.slice_idx;
     const std::uint64_t stride = slice.state->stride_bytes();
-    window.weights = part(weights_key(arch_, slice_idx), slice.weights, slice.old_weights, window.first * weight_bytes,
+    window.weights = part(trained_key(arch_, slice_idx), slice.weights, slice.old_weights, window.first * weight_bytes,
                           step * weight_bytes, window.count * weight_bytes);
     if (stride > 0) {
       window.optimizer = part(optimizer_key(arch_, slice_idx), slice.optimizer, slice.old_optimizer,
@@ -200,7 +201,7 @@ class OptimizerLane::Pass {
     const std::uint64_t at = begin - window.first;
     const std::uint64_t count = end - begin;
     const Shape shape{static_cast<std::int64_t>(count)};
-    const DType dtype = options_.schedule->dtype;
+    const DType dtype = trained_dtype(arch_, options_.schedule->dtype);
     const OptimizerLayout::Views state = window.slice->state->view(window.optimizer.bytes, at, count);
     const TensorView weight(window.weights.bytes.subspan(at * size_bytes(dtype), count * size_bytes(dtype)), dtype,
                             shape);
@@ -245,7 +246,7 @@ class OptimizerLane::Pass {
     if (slice.new_optimizer) window.optimizer.ticket.wait();
     if (!window.memory.empty()) free_.push_back(window.memory);
     if (!window.is_last) return;
-    if (slice.new_weights) options_.keeper->replace(weights_key(arch_, slice.slice_idx), std::move(*slice.new_weights));
+    if (slice.new_weights) options_.keeper->replace(trained_key(arch_, slice.slice_idx), std::move(*slice.new_weights));
     if (slice.new_optimizer) {
       options_.keeper->replace(optimizer_key(arch_, slice.slice_idx), std::move(*slice.new_optimizer));
     }
@@ -278,13 +279,15 @@ OptimizerLane::OptimizerLane(const Options& options)
   CHECK((options.momentum > 0) == (options.schedule->optimizer == OptimizerState::kSgdMomentum),
         "a velocity where there is momentum");
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    if (!is_trained(arch, slice_idx)) continue;
+    trained_.push_back(slice_idx);
     if (layout_of(slice_idx).run_bytes() == 0) continue;
     options.keeper->add(optimizer_key(arch, slice_idx), layout_of(slice_idx).run_bytes(),
                         options.schedule->homes[slice_idx].optimizer, Lifetime::kDurable);
   }
-  if (!any_on_drives(*options.schedule)) return;
+  if (!updates_on_drives(arch, *options.schedule)) return;
   CHECK(options.num_windows > 0, "windows to work in");
-  const std::uint64_t bytes = optimizer_window_bytes(*options.schedule, chunk_bytes_of(options.store));
+  const std::uint64_t bytes = optimizer_window_bytes(arch, *options.schedule, chunk_bytes_of(options.store));
   reservation_ = options.host->reserve(bytes * options.num_windows, "the optimizer's windows");
   for (std::size_t idx = 0; idx < options.num_windows; ++idx) windows_.push_back(cpu_.allocate_pinned(bytes));
 }
@@ -295,15 +298,19 @@ OptimizerLayout OptimizerLane::layout_of(std::size_t slice_idx) const {
   return optimizer_layout(*options_.arch, *options_.schedule, chunk_bytes_of(options_.store), slice_idx);
 }
 
+Home OptimizerLane::weights_home(std::size_t slice_idx) const {
+  return options_.keeper->home(trained_key(*options_.arch, slice_idx));
+}
+
 std::vector<std::shared_future<void>> OptimizerLane::update(const AdamWSettings& settings,
                                                             std::function<void()> when_done) {
   // Shared by the lane's task and, through their futures, by whoever waits.
   auto promises = std::make_shared<std::vector<std::promise<void>>>(num_slices(*options_.arch));
-  std::vector<std::shared_future<void>> ready;
-  for (std::promise<void>& promise : *promises) ready.push_back(promise.get_future().share());
+  std::vector<std::shared_future<void>> ready(promises->size());
+  for (const std::size_t slice_idx : trained_) ready[slice_idx] = (*promises)[slice_idx].get_future().share();
   // Taken here, not in the lane: the next step sends its own gradients before this one's are all used.
   std::vector<SliceRef> gradients(ready.size());
-  for (std::size_t slice_idx = 0; slice_idx < gradients.size(); ++slice_idx) {
+  for (const std::size_t slice_idx : trained_) {
     if (options_.schedule->homes[slice_idx].gradients != Home::kNvme) continue;
     gradients[slice_idx] = options_.keeper->version(gradients_key(*options_.arch, slice_idx));
   }
@@ -327,8 +334,8 @@ std::vector<std::shared_future<void>> OptimizerLane::update(const AdamWSettings&
           if (when_done) when_done();
           done->set_value();
         } catch (...) {  // carried to whoever waits for weights, or for the whole
-          for (std::size_t idx = num_done; idx < promises->size(); ++idx) {
-            (*promises)[idx].set_exception(std::current_exception());
+          for (std::size_t idx = num_done; idx < trained_.size(); ++idx) {
+            (*promises)[trained_[idx]].set_exception(std::current_exception());
           }
           done->set_exception(std::current_exception());
         }

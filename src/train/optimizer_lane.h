@@ -42,8 +42,9 @@ class OptimizerLane {
   explicit OptimizerLane(const Options& options);
   ~OptimizerLane();
 
-  // Updates all slices from their gradients; SGD takes what it shares with AdamW. `when_done` runs in the lane after
-  // the last. A future for each slice: its weights are new, or what went wrong.
+  // Updates what is trained of all slices from their gradients; SGD takes what it shares with AdamW. `when_done` runs
+  // in the lane after the last. A future for each slice: its weights are new, or what went wrong; an invalid one where
+  // nothing is trained.
   std::vector<std::shared_future<void>> update(const AdamWSettings& settings, std::function<void()> when_done);
   // Until the last update and its when_done are through; throws what went wrong.
   void wait();
@@ -52,9 +53,11 @@ class OptimizerLane {
   class Pass;  // one update
 
   OptimizerLayout layout_of(std::size_t slice_idx) const;
+  Home weights_home(std::size_t slice_idx) const;
 
   Options options_;
-  CpuDevice cpu_;  // no memory, the threads alone
+  std::vector<std::size_t> trained_;  // slices of which anything is, in order
+  CpuDevice cpu_;                     // no memory, the threads alone
   std::unique_ptr<Stream> stream_;
   Reservation reservation_;
   std::vector<Buffer> windows_;

@@ -138,7 +138,7 @@ Slices run(const Architecture& arch, const Way& way) {
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
     const std::uint64_t num_elements = slice_layout(arch, slice_idx).num_elements();
     const PageMemory memory(round_up(num_elements * size_bytes(way.dtype), kBlockBytes));
-    read_weights(state, slice_idx, memory.bytes());
+    read_trained(state, slice_idx, memory.bytes());
     std::vector<float> values(num_elements);
     for (std::size_t idx = 0; idx < num_elements; ++idx) {
       if (way.dtype == DType::kF32) {

@@ -59,7 +59,7 @@ void train(const std::string& folder, const std::string& directory, const Way& w
   TrainingSession session(options);
   const std::optional<std::string> note = session.committed_note();
   if (note) {
-    session.resume();
+    session.resume(opened.slices());
   } else {
     session.begin(opened.slices(), "0", {});
   }
@@ -80,7 +80,7 @@ std::vector<std::byte> final_weights(const std::string& folder, const std::strin
   const SessionOptions options = options_for(opened, directory, way);
   TrainingSession session(options);
   EXPECT_EQ(session.committed_note(), std::to_string(kNumSteps));
-  session.resume();
+  session.resume(opened.slices());
   std::vector<std::byte> all;
   for (std::size_t slice_idx = 0; slice_idx < num_slices(opened.arch()); ++slice_idx) {
     const auto slice = session.weights(slice_idx);

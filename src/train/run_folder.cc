@@ -14,7 +14,9 @@
 #include "base/units.h"
 #include "format/checkpoint_writer.h"
 #include "format/model_folder.h"
+#include "format/whole_file.h"
 #include "model/checkpoint_slices.h"
+#include "train/adapter_files.h"
 
 namespace sluice {
 namespace {
@@ -53,9 +55,20 @@ std::vector<std::uint64_t> RunFolder::checkpoints() const {
   return steps;
 }
 
+void RunFolder::write_adapter(const std::string& folder, const WeightsOfSlice& weights) const {
+  write_adapter_weights(*parts_.files, *parts_.engine, *parts_.model, folder, weights);
+  write_whole_file(*parts_.files, *parts_.engine, folder + "/" + kAdapterConfigName,
+                   adapter_config_text(*parts_.model, parts_.base_model));
+  copy_side_files(*parts_.files, *parts_.engine, parts_.base_model, folder, SideFiles::kTokenizer);
+}
+
 void RunFolder::write_model(const std::string& folder, const WeightsOfSlice& weights,
                             const ProgressSink& progress) const {
   const ModelDescription& model = *parts_.model;
+  if (model.arch.adapter.exists()) {
+    write_adapter(folder, weights);
+    return;
+  }
   CheckpointWriter writer(
       *parts_.files, *parts_.engine, folder,
       {.tensors = plan_tensors(model, parts_.dtype), .existing = ExistingFiles::kReplaceCheckpoint});
@@ -71,7 +84,9 @@ void RunFolder::write_model(const std::string& folder, const WeightsOfSlice& wei
 // Said before anything is written: a drive that is filled to the brim is of no use to anyone.
 void RunFolder::require_room(const std::string& what) const {
   std::uint64_t needed = kSideBytes;
-  for (const PlannedTensor& tensor : plan_tensors(*parts_.model, parts_.dtype)) needed += tensor.size_bytes();
+  const bool is_adapter = parts_.model->arch.adapter.exists();
+  const auto tensors = is_adapter ? plan_adapter_tensors(*parts_.model) : plan_tensors(*parts_.model, parts_.dtype);
+  for (const PlannedTensor& tensor : tensors) needed += tensor.size_bytes();
   const std::uint64_t free = parts_.files->free_bytes(parts_.output_dir);
   if (needed <= free) return;
   throw IoError(ENOSPC,
@@ -115,8 +130,15 @@ void RunFolder::save_model(const WeightsOfSlice& weights, const ProgressSink& pr
 
 void RunFolder::remove_run() const {
   // The first says that there is a run; data prepared for another is made anew anyway.
-  std::vector<std::string> names{"run.json",           "state",         "runs", "plan.json", "trainer_log.jsonl",
-                                 "trainer_state.json", "loss_curve.svg"};
+  std::vector<std::string> names{"run.json",
+                                 "state",
+                                 "runs",
+                                 "plan.json",
+                                 "trainer_log.jsonl",
+                                 "trainer_state.json",
+                                 "loss_curve.svg",
+                                 kAdapterConfigName,
+                                 kAdapterWeightsName};
   for (const std::uint64_t step : checkpoints()) names.push_back(checkpoint_name(step));
   for (const std::string& name : names) {
     std::error_code error;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run's output folder as Hugging Face lays it out: checkpoint-N folders and the final model, each loadable by
-// transformers. Folders appear by rename, whole; what a crash left half-made is removed.
+// transformers, or by PEFT where an adapter was trained. Folders appear by rename, whole; what a crash left half-made
+// is removed.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 
 namespace sluice {
 
-// A slice's weights, in the schedule's dtype; good until the next call.
+// What is trained of a slice: its weights in the schedule's dtype, or its adapter; good until the next call.
 using WeightsOfSlice = std::function<std::span<const std::byte>(std::size_t slice_idx)>;
 
 class RunFolder {
@@ -52,6 +53,7 @@ class RunFolder {
   void remove_run() const;
 
  private:
+  void write_adapter(const std::string& folder, const WeightsOfSlice& weights) const;
   void require_room(const std::string& what) const;
   void write_model(const std::string& folder, const WeightsOfSlice& weights, const ProgressSink& progress) const;
 

@@ -60,8 +60,8 @@ PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
   request.buffers.staging_bytes =
       std::clamp<std::uint64_t>(request.budgets.host / 8, 16 * request.buffers.chunk_bytes, 32 * kMiB);
   // A window is read, one computed, one written at least; more keep the drives busy.
-  const std::uint64_t window_bytes =
-      optimizer_window_bytes({.dtype = config.dtype, .optimizer = request.optimizer}, request.buffers.chunk_bytes);
+  const std::uint64_t window_bytes = optimizer_window_bytes(
+      shape.arch, {.dtype = config.dtype, .optimizer = request.optimizer}, request.buffers.chunk_bytes);
   request.buffers.optimizer_windows =
       static_cast<std::size_t>(std::clamp<std::uint64_t>(request.budgets.host / 4 / window_bytes, 3, 8));
   if (config.wave_size) request.wave = static_cast<std::int64_t>(*config.wave_size);

@@ -10,6 +10,7 @@
 
 #include "base/page_memory.h"
 #include "base/units.h"
+#include "model/adapter_sites.h"
 #include "plan/step_memory.h"
 #include "tier/slice_store.h"
 #include "train/handmade_run.h"
@@ -75,7 +76,7 @@ class SameBits : public testing::Test {
     RandomSteps data(arch);
     std::vector<std::shared_future<void>> ready(num_slices(arch));
     for (std::int64_t step = 1; step <= num_steps; ++step) {
-      const StepResult result = runner.run(data.step(step), ready);
+      const StepResult result = runner.run(data.step(step), ready, static_cast<std::uint64_t>(step));
       outcome.losses.push_back(result.loss);
       outcome.norms.push_back(std::sqrt(result.squared_norm));
       const double scale = std::min(1.0, 0.5 / (outcome.norms.back() + 1e-6));
@@ -89,9 +90,9 @@ class SameBits : public testing::Test {
     optimizer.wait();
     const PageMemory memory(kMiB);  // drives want alignment
     for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
-      const std::uint64_t bytes = slice_layout(arch, slice_idx).size_bytes(way.schedule.dtype);
+      const std::uint64_t bytes = trained_bytes(state, slice_idx);
       const std::span<std::byte> slice = memory.bytes().first(round_up(bytes, kBlockBytes));
-      read_weights(state, slice_idx, slice);
+      read_trained(state, slice_idx, slice);
       outcome.weights.insert(outcome.weights.end(), slice.begin(), slice.begin() + static_cast<std::ptrdiff_t>(bytes));
     }
     return outcome;
@@ -204,6 +205,24 @@ TEST_F(SameBits, WithEveryFormOfOptimizerState) {
     }
     for (const Outcome& other : all) EXPECT_FALSE(other.weights == expected->weights) << name(optimizer);
     all.push_back(*std::move(expected));
+  }
+}
+
+// Weights live where the way says, and so do gradients and moments of adapters.
+TEST_F(SameBits, WithAdaptersThatLeaveOutPartOfTheirInput) {
+  const ScratchDirectory folder;
+  make_random_model(folder.path(), deep_config(), {.spread = 0.1});
+  const OpenedModel opened(folder.path());
+  Architecture arch = opened.arch();
+  arch.adapter = make_adapter(opened.model(), {.rank = 5, .alpha = 20, .dropout = 0.25, .targets = {}});
+  std::optional<Outcome> expected;
+  for (const Way& way : ways()) {
+    const Outcome found = run(opened, arch, way, std::min<std::int64_t>(kNumSteps, 10));
+    if (!expected) {
+      expected = found;
+      EXPECT_NE(found.losses.front(), found.losses.back());
+    }
+    expect_same(found, *expected, way.name);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training run's state is called in a store: weights, optimizer state and gradients of each slice by its name,
-// boundaries by micro-batch and layer.
+// What a training run's state is called in a store: weights, adapter, optimizer state and gradients of each slice by
+// its name, boundaries by micro-batch and layer.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,13 @@ namespace sluice {
 
 inline std::string weights_key(const Architecture& arch, std::size_t slice_idx) {
   return "w/" + slice_name(arch, slice_idx);
+}
+inline std::string adapter_key(const Architecture& arch, std::size_t slice_idx) {
+  return "a/" + slice_name(arch, slice_idx);
+}
+// Of what is trained of the slice.
+inline std::string trained_key(const Architecture& arch, std::size_t slice_idx) {
+  return arch.adapter.exists() ? adapter_key(arch, slice_idx) : weights_key(arch, slice_idx);
 }
 inline bool is_weights_key(const std::string& key) { return key.starts_with("w/"); }
 inline std::string optimizer_key(const Architecture& arch, std::size_t slice_idx) {

@@ -9,7 +9,10 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/random.h"
 #include "base/units.h"
+#include "model/adapter_layout.h"
+#include "model/packed_block.h"
 #include "model/slice_layout.h"
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
@@ -35,7 +38,8 @@ std::int64_t count_labels(std::span<const PackedDocuments> micro_batches) {
 
 struct StepRunner::Member {
   std::unique_ptr<Batch> batch;
-  std::int64_t batch_idx = 0;
+  std::int64_t batch_idx = 0;  // of the wave
+  std::int64_t step_idx = 0;   // of the step
 
   std::int64_t num_tokens() const { return batch->num_tokens(); }
 };
@@ -54,12 +58,17 @@ StepRunner::StepRunner(Device& device, const Architecture& arch, RunKeeper& keep
       workspace_(device.allocate(workspace_bytes(arch, schedule), "a block's activations")) {
   if (trace != nullptr) stream_->watch(&trace_.emplace(*trace, Lane::kCompute));
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    if (!is_trained(arch, slice_idx)) continue;
     const std::uint64_t bytes = gradient_bytes(arch, slice_idx);
     const Home home = schedule.homes[slice_idx].gradients;
     keeper.add(gradients_key(arch, slice_idx), bytes, home, Lifetime::kScratch);
     if (num_gradient_runs(arch, slice_idx) == 2) {
       keeper.add(lookup_gradients_key(arch, slice_idx), bytes, home, Lifetime::kScratch);
     }
+  }
+  const std::uint64_t block_bytes = unpacked_bytes(arch, schedule);
+  for (std::int64_t idx = 0; block_bytes > 0 && idx < schedule.group; ++idx) {
+    unpacked_.push_back(device.allocate(block_bytes, "an unpacked block"));
   }
   const std::uint64_t head_bytes = head_state_bytes(arch, schedule);
   for (std::int64_t idx = 0; idx < schedule.wave; ++idx) {
@@ -81,7 +90,8 @@ void StepRunner::label(const std::string& text) {
 }
 
 StepResult StepRunner::run(std::span<const PackedDocuments> micro_batches,
-                           const std::vector<std::shared_future<void>>& ready) {
+                           const std::vector<std::shared_future<void>>& ready, std::uint64_t dropout_seed) {
+  dropout_seed_ = dropout_seed;
   StepResult result = go(micro_batches, ready, Aim::kLearn);
   gradients_.wait();
   const std::span<const float> squares = gradients_.squares();
@@ -119,7 +129,10 @@ StepResult StepRunner::go(std::span<const PackedDocuments> micro_batches,
   if (num_labels == 0) throw InvalidInput("a step has no token to learn from: every label is ignored");
   loss_scale_ = 1.0F / static_cast<float>(num_labels);
   loss_sum_ = 0;
-  weights_.follow(weight_order(micro_batches.size(), aim), ready);
+  const bool has_adapter = arch_.adapter.exists();
+  adapters_ready_ = has_adapter ? ready : std::vector<std::shared_future<void>>();
+  weights_.follow(weight_order(micro_batches.size(), aim),
+                  has_adapter ? std::vector<std::shared_future<void>>(ready.size()) : ready);
   StepResult result{.num_labels = num_labels};
   const auto wave = static_cast<std::size_t>(schedule_.wave);
   for (std::size_t first = 0; first < micro_batches.size(); first += wave) {
@@ -127,7 +140,10 @@ StepResult StepRunner::go(std::span<const PackedDocuments> micro_batches,
     is_first_ = first == 0;
     is_last_ = first + count == micro_batches.size();
     begin_wave(micro_batches.subspan(first, count));
-    for (const Member& member : wave_) result.num_tokens += member.num_tokens();
+    for (Member& member : wave_) {
+      member.step_idx = static_cast<std::int64_t>(first) + member.batch_idx;
+      result.num_tokens += member.num_tokens();
+    }
     forward();
     head();
     if (aim == Aim::kLearn) {
@@ -178,13 +194,33 @@ void StepRunner::begin_wave(std::span<const PackedDocuments> micro_batches) {
   }
 }
 
+void StepRunner::await_adapter(std::size_t slice_idx) {
+  if (adapters_ready_.empty() || !adapters_ready_[slice_idx].valid()) return;
+  stream_->run([ready = adapters_ready_[slice_idx]] { ready.get(); });
+}
+
+std::span<std::byte> StepRunner::use_block(std::int64_t layer_idx, std::size_t idx_in_group) {
+  const std::span<std::byte> kept = weights_.use(block_slice(arch_, layer_idx), *stream_);
+  if (unpacked_.empty()) return kept;
+  const std::span<std::byte> slice = unpacked_[idx_in_group].bytes();
+  PackedBlock(arch_, schedule_.dtype).unpack(*stream_, kept, slice);
+  return slice;
+}
+
 BlockPass StepRunner::block_pass(const Member& member, std::int64_t layer_idx, std::span<std::byte> weights) const {
-  return {.stream = stream_.get(),
-          .arch = &arch_,
-          .layer_idx = layer_idx,
-          .batch = member.batch.get(),
-          .dtype = schedule_.dtype,
-          .weights = weights};
+  BlockPass pass{.stream = stream_.get(),
+                 .arch = &arch_,
+                 .layer_idx = layer_idx,
+                 .batch = member.batch.get(),
+                 .dtype = schedule_.dtype,
+                 .weights = weights};
+  if (arch_.adapter.exists()) {
+    const auto place = static_cast<std::uint64_t>(member.step_idx * arch_.num_layers() + layer_idx);
+    pass.adapter = {.weights = keeper_.bytes(adapter_key(arch_, block_slice(arch_, layer_idx))),
+                    .dropout_seed = Random(dropout_seed_ ^ Random(place).next()).next(),
+                    .dropout = aim_ == Aim::kLearn ? arch_.adapter.dropout : 0};
+  }
+  return pass;
 }
 
 EndPass StepRunner::end_pass(const Member& member) const {
@@ -213,7 +249,10 @@ void StepRunner::forward() {
   for (std::int64_t first = 0; first < arch_.num_layers(); first += schedule_.group) {
     const std::int64_t last = std::min(arch_.num_layers(), first + schedule_.group);
     std::vector<std::span<std::byte>> slices;
-    for (std::int64_t idx = first; idx < last; ++idx) slices.push_back(weights_.use(block_slice(arch_, idx), *stream_));
+    for (std::int64_t idx = first; idx < last; ++idx) {
+      slices.push_back(use_block(idx, static_cast<std::size_t>(idx - first)));
+      await_adapter(block_slice(arch_, idx));
+    }
     for (std::size_t batch = 0; batch < wave_.size(); ++batch) {
       const Member& member = wave_[batch];
       for (std::int64_t idx = first; idx < last; ++idx) {
@@ -234,7 +273,13 @@ void StepRunner::forward() {
   }
 }
 
+// Empty where nothing is trained.
+std::span<std::byte> StepRunner::begin_gradients(std::size_t slice_idx, const std::string& key) {
+  return is_trained(arch_, slice_idx) ? gradients_.begin(slice_idx, key, sum()) : std::span<std::byte>();
+}
+
 void StepRunner::end_gradients(std::size_t slice_idx, const std::string& key) {
+  if (!is_trained(arch_, slice_idx)) return;
   if (is_last_) gradients_.measure(slice_idx, key);
   gradients_.end(slice_idx, key);
 }
@@ -262,7 +307,7 @@ void StepRunner::head() {
   const std::span<std::byte> norm = weights_.use(norm_idx, *stream_);
   std::span<std::byte> norm_gradients;
   label("head");
-  if (aim_ == Aim::kLearn) norm_gradients = gradients_.begin(norm_idx, norm_key, sum());
+  if (aim_ == Aim::kLearn) norm_gradients = begin_gradients(norm_idx, norm_key);
   if (arch_.num_vocab_ranges() == 1 && aim_ == Aim::kLearn) {
     head_at_once(norm, norm_gradients);
   } else {
@@ -276,7 +321,7 @@ void StepRunner::head_at_once(std::span<std::byte> norm, std::span<std::byte> no
   const std::size_t rows_idx = head_slice(arch_, 0);
   const std::string key = gradients_key(arch_, rows_idx);
   const std::span<std::byte> rows = weights_.use(rows_idx, *stream_);
-  const std::span<std::byte> row_gradients = gradients_.begin(rows_idx, key, sum());
+  const std::span<std::byte> row_gradients = begin_gradients(rows_idx, key);
   for (const Member& member : wave_) {
     const TensorView x = boundaries_.take({member.batch_idx, arch_.num_layers()}, member.num_tokens());
     const TensorView losses(losses_[static_cast<std::size_t>(member.batch_idx)].bytes(), DType::kF32,
@@ -285,10 +330,14 @@ void StepRunner::head_at_once(std::span<std::byte> norm, std::span<std::byte> no
               losses, loss_scale_, workspace());
   }
   weights_.done(rows_idx, stream_->record());
-  if (arch_.tied_head) {
-    gradients_.end(rows_idx, key);  // what the tokens add comes last
-  } else {
+  end_head_gradients(rows_idx, key);
+}
+
+void StepRunner::end_head_gradients(std::size_t rows_idx, const std::string& key) {
+  if (!arch_.tied_head) {
     end_gradients(rows_idx, key);
+  } else if (is_trained(arch_, rows_idx)) {
+    gradients_.end(rows_idx, key);  // what the tokens add comes last
   }
 }
 
@@ -326,17 +375,13 @@ void StepRunner::head_by_ranges(std::span<std::byte> norm, std::span<std::byte> 
     const std::size_t rows_idx = head_slice(arch_, range_idx);
     const std::string key = gradients_key(arch_, rows_idx);
     const std::span<std::byte> rows = weights_.use(rows_idx, *stream_);
-    const std::span<std::byte> row_gradients = gradients_.begin(rows_idx, key, sum());
+    const std::span<std::byte> row_gradients = begin_gradients(rows_idx, key);
     for (std::size_t idx = 0; idx < wave_.size(); ++idx) {
       head_gradients(end_pass(wave_[idx]), range_idx, {.norm = norm, .rows = rows}, row_gradients, states[idx].x,
                      states[idx].head, loss_scale_, workspace());
     }
     weights_.done(rows_idx, stream_->record());
-    if (arch_.tied_head) {
-      gradients_.end(rows_idx, key);
-    } else {
-      end_gradients(rows_idx, key);
-    }
+    end_head_gradients(rows_idx, key);
   }
   for (std::size_t idx = 0; idx < wave_.size(); ++idx) {
     const State& state = states[idx];
@@ -351,7 +396,7 @@ void StepRunner::backward() {
     std::vector<std::span<std::byte>> sums;
     for (std::int64_t idx = first; idx < last; ++idx) {
       const std::size_t slice_idx = block_slice(arch_, idx);
-      slices.push_back(weights_.use(slice_idx, *stream_));
+      slices.push_back(use_block(idx, static_cast<std::size_t>(idx - first)));
       sums.push_back(gradients_.begin(slice_idx, gradients_key(arch_, slice_idx), sum()));
     }
     for (const Member& member : wave_) {
@@ -361,7 +406,9 @@ void StepRunner::backward() {
         const auto at = static_cast<std::size_t>(idx - first);
         const TensorView x = boundaries_.take({member.batch_idx, idx}, member.num_tokens());
         label(fmt::format("{} backward, batch {}", slice_name(arch_, block_slice(arch_, idx)), member.batch_idx));
-        block_backward(block_pass(member, idx, slices[at]), sums[at], x, dy, dy, workspace());
+        // Nothing below the first block is trained beside an adapter.
+        const TensorView dx = idx == 0 && arch_.adapter.exists() ? TensorView() : dy;
+        block_backward(block_pass(member, idx, slices[at]), sums[at], x, dy, dx, workspace());
         boundaries_.drop({member.batch_idx, idx});
       }
     }
@@ -375,6 +422,11 @@ void StepRunner::backward() {
 }
 
 void StepRunner::embedding_backward() {
+  if (!arch_.adapter.exists()) embedding_gradients();
+  for (const Member& member : wave_) boundaries_.drop({member.batch_idx, arch_.num_layers()});
+}
+
+void StepRunner::embedding_gradients() {
   const auto dx_of = [&](const Member& member) {
     return boundaries_.current({member.batch_idx, arch_.num_layers()}, member.num_tokens());
   };
@@ -405,7 +457,6 @@ void StepRunner::embedding_backward() {
       end_gradients(slice_idx, whole_key);
     }
   }
-  for (const Member& member : wave_) boundaries_.drop({member.batch_idx, arch_.num_layers()});
 }
 
 void StepRunner::add_losses() {

@@ -45,9 +45,10 @@ class StepRunner {
   StepRunner(Device& device, const Architecture& arch, RunKeeper& keeper, const Schedule& schedule, LaneTrace* trace);
   ~StepRunner();
 
-  // `ready`: for each slice, when its weights are those of this step; invalid futures: they are. Throws InvalidInput
-  // where no token has a label.
-  StepResult run(std::span<const PackedDocuments> micro_batches, const std::vector<std::shared_future<void>>& ready);
+  // `ready`: for each slice, when what is trained of it is that of this step; invalid futures: it is. `dropout_seed`:
+  // another for every step. Throws InvalidInput where no token has a label.
+  StepResult run(std::span<const PackedDocuments> micro_batches, const std::vector<std::shared_future<void>>& ready,
+                 std::uint64_t dropout_seed = 0);
   // The mean loss alone, over all labels.
   StepResult evaluate(std::span<const PackedDocuments> micro_batches,
                       const std::vector<std::shared_future<void>>& ready);
@@ -66,10 +67,12 @@ class StepRunner {
   void begin_wave(std::span<const PackedDocuments> micro_batches);
   void forward();
   void head();
+  std::span<std::byte> begin_gradients(std::size_t slice_idx, const std::string& key);
   void head_at_once(std::span<std::byte> norm, std::span<std::byte> norm_gradients);
   void head_by_ranges(std::span<std::byte> norm, std::span<std::byte> norm_gradients);
   void backward();
   void embedding_backward();
+  void embedding_gradients();
   void add_losses();
   void watch(std::size_t slice_idx, const TensorView& output);
 
@@ -77,6 +80,11 @@ class StepRunner {
   void label(const std::string& text);
   GradientPlaces::Sum sum() const { return is_first_ ? GradientPlaces::Sum::kNew : GradientPlaces::Sum::kGoesOn; }
   void end_gradients(std::size_t slice_idx, const std::string& key);
+  void end_head_gradients(std::size_t rows_idx, const std::string& key);
+  // The adapter of a block is that of this step from here on.
+  void await_adapter(std::size_t slice_idx);
+  // A block of the group under way, ready to be computed with.
+  std::span<std::byte> use_block(std::int64_t layer_idx, std::size_t idx_in_group);
   BlockPass block_pass(const Member& member, std::int64_t layer_idx, std::span<std::byte> weights) const;
   EndPass end_pass(const Member& member) const;
   Workspace workspace() const { return Workspace(workspace_.bytes()); }
@@ -92,6 +100,7 @@ class StepRunner {
   GradientPlaces gradients_;
   BoundaryPlaces boundaries_;
   Buffer workspace_;
+  std::vector<Buffer> unpacked_;     // for each block of a group, where blocks are kept packed
   std::vector<Buffer> head_memory_;  // statistics of each micro-batch of the wave
   std::vector<Buffer> losses_;       // of each micro-batch of the wave
 
@@ -100,6 +109,8 @@ class StepRunner {
   bool is_first_ = true;
   bool is_last_ = true;
   Aim aim_ = Aim::kLearn;
+  std::vector<std::shared_future<void>> adapters_ready_;  // one a slice, where adapters are trained
+  std::uint64_t dropout_seed_ = 0;
   float loss_scale_ = 1;
   double loss_sum_ = 0;
   bool is_watching_ = false;  // find_not_finite()

@@ -18,6 +18,7 @@
 #include "format/whole_file.h"
 #include "io/threads/threads_engine.h"
 #include "train/resumed_config.h"
+#include "train/trained_model.h"
 #include "train/wall_clock.h"
 
 namespace sluice {
@@ -55,12 +56,6 @@ std::vector<std::string> choose_directories(const TrainConfig& config) {
   std::vector<std::string> directories;
   for (const std::string& directory : config.cache) directories.push_back(fmt::format("{}/{}", directory, name));
   return directories;
-}
-
-void refuse_what_is_not_there(const TrainConfig& config) {
-  if (config.adapter != AdapterKind::kNone) {
-    throw InvalidInput("adapter: LoRA and QLoRA are not there yet; leave the key out to train all parameters");
-  }
 }
 
 }  // namespace
@@ -113,10 +108,8 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
       bad_rows_(bad_rows),
       engine_(std::make_unique<ThreadsEngine>(4)),
       wall_clock_(std::make_unique<WallClock>()) {
-  refuse_what_is_not_there(config_);
   if (start == JobStart::kResume) require_resumable(config_of(config_.output_dir), config_, config_.output_dir);
-  const ModelFolder model_folder = look_into_model_folder(files_, config_.base_model);
-  model_ = describe_model(read_model_config(model_folder));
+  model_ = describe_trained_model(files_, config_.base_model, config_);
   checkpoint_ = std::make_unique<Checkpoint>(files_, *engine_, config_.base_model);
   slices_ = std::make_unique<CheckpointSlices>(*checkpoint_, model_);
   text_ = load_model_text(config_.base_model, config_.chat_template);
@@ -216,7 +209,7 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
   }
   if (note && start_ == JobStart::kResume) {
     drop_strays();
-    session_->resume();
+    session_->resume(*slices_);
   } else {
     // Where a new run finds a beginning, another was ended before it had made a step.
     position_ = {};

@@ -48,7 +48,7 @@ struct JobMemory {
 class TrainingJob {
  public:
   // Reads the model's description and prepares its data. Throws InvalidInput for what cannot be: no data, bad rows, a
-  // folder that holds another run, adapters (not yet there).
+  // folder that holds another run, an adapter on what the model does not have.
   TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_rows, const ProgressSink& progress);
   ~TrainingJob();
 

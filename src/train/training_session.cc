@@ -10,6 +10,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/random.h"
+#include "model/adapter_layout.h"
 #include "model/slice_layout.h"
 #include "tier/measured_shape.h"
 #include "train/finite_numbers.h"
@@ -37,7 +39,7 @@ bool all_on_drives(const Schedule& schedule) {
 TrainingSession::TrainingSession(const SessionOptions& options)
     : options_(options),
       arch_(options.model->arch),
-      commits_every_step_(all_on_drives(options.schedule)),
+      commits_every_step_(all_on_drives(options.schedule) && !arch_.adapter.exists()),
       choice_(choose_engine(options.store_directories)),
       device_(options.device_bytes, options.num_threads),
       host_("host memory", options.host_bytes),
@@ -72,8 +74,15 @@ void TrainingSession::require_same_model() const {
   std::set<std::string> expected;
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch_); ++slice_idx) {
     const std::string key = weights_key(arch_, slice_idx);
-    const SliceRef version = store_->find(key);
-    if (version == nullptr || version->size_bytes() != weight_bytes(arch_, options_.schedule, slice_idx)) {
+    const auto is_there = [&](const std::string& wanted, std::uint64_t size_bytes) {
+      const SliceRef version = store_->find(wanted);
+      return version != nullptr && version->size_bytes() == size_bytes;
+    };
+    // Beside adapters, weights that live in memory are in no commit.
+    const bool may_lack = arch_.adapter.exists() && store_->find(key) == nullptr;
+    const std::uint64_t adapter = adapter_bytes(arch_, slice_idx);
+    if ((!may_lack && !is_there(key, weight_bytes(arch_, options_.schedule, slice_idx))) ||
+        (adapter > 0 && !is_there(adapter_key(arch_, slice_idx), adapter))) {
       refuse_other_model();
     }
     expected.insert(key);
@@ -111,7 +120,12 @@ TrainingSession::~TrainingSession() {
 }
 
 WeightKeeping TrainingSession::weight_keeping() {
-  return {.keeper = &keeper_, .store = store_.get(), .arch = &arch_, .schedule = &options_.schedule};
+  return {.keeper = &keeper_,
+          .store = store_.get(),
+          .arch = &arch_,
+          .schedule = &options_.schedule,
+          .adapter_seed = options_.seed,
+          .num_threads = options_.num_threads};
 }
 
 std::optional<std::string> TrainingSession::committed_note() const {
@@ -130,12 +144,13 @@ void TrainingSession::begin(const CheckpointSlices& checkpoint, const std::strin
   if (commits_every_step_) store_->commit(note);
 }
 
-void TrainingSession::resume() {
+void TrainingSession::resume(const CheckpointSlices& checkpoint) {
   CHECK(committed_note(), "a commit to resume from");
   require_same_model();
   require_same_state();
   reserve_space();
   keeper_.load_memory();
+  if (arch_.adapter.exists()) refill_weights(weight_keeping(), checkpoint);
 }
 
 // Bytes of another form would be read as numbers all the same.
@@ -161,12 +176,14 @@ void TrainingSession::go_back(const std::string& snapshot, const std::vector<std
 std::string TrainingSession::why_not_finite(std::span<const PackedDocuments> micro_batches) {
   wait();
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch_); ++slice_idx) {
-    if (all_finite(weights(slice_idx), options_.schedule.dtype)) continue;
-    return fmt::format("the weights of {} hold infinities or NaN", slice_name(arch_, slice_idx));
+    if (all_finite(weights(slice_idx), trained_dtype(arch_, options_.schedule.dtype))) continue;
+    return fmt::format("the {} of {} hold infinities or NaN", arch_.adapter.exists() ? "adapter" : "weights",
+                       slice_name(arch_, slice_idx));
   }
   const std::optional<std::size_t> slice_idx = runner_->find_not_finite(micro_batches, ready_);
-  return fmt::format("what {} computes is infinite or NaN, though all weights are finite",
-                     slice_idx ? slice_name(arch_, *slice_idx) : slice_name(arch_, head_slice(arch_, 0)));
+  return fmt::format("what {} computes is infinite or NaN, though all {} are finite",
+                     slice_idx ? slice_name(arch_, *slice_idx) : slice_name(arch_, head_slice(arch_, 0)),
+                     arch_.adapter.exists() ? "adapters" : "weights");
 }
 
 void TrainingSession::require_finite(const StepResult& result, double norm,
@@ -184,7 +201,8 @@ void TrainingSession::require_finite(const StepResult& result, double norm,
 
 SessionStep TrainingSession::step(std::span<const PackedDocuments> micro_batches, const UpdateSettings& settings,
                                   const std::string& note) {
-  SessionStep step{.result = runner_->run(micro_batches, ready_)};
+  const std::uint64_t dropout_seed = Random(options_.seed ^ static_cast<std::uint64_t>(settings.adam.step)).next();
+  SessionStep step{.result = runner_->run(micro_batches, ready_, dropout_seed)};
   step.grad_norm = std::sqrt(step.result.squared_norm);
   require_finite(step.result, step.grad_norm, micro_batches);
   AdamWSettings adam = settings.adam;
@@ -238,24 +256,25 @@ void TrainingSession::drop_snapshot(const std::string& name) {
 }
 
 std::span<std::byte> TrainingSession::memory_for(std::size_t slice_idx) {
-  const std::uint64_t room = round_up(weight_bytes(arch_, options_.schedule, slice_idx), kBlockBytes);
+  const std::uint64_t room = round_up(trained_bytes(weight_keeping(), slice_idx), kBlockBytes);
   if (slice_memory_.size_bytes() < room) slice_memory_ = PageMemory(room);
   return slice_memory_.bytes().first(room);
 }
 
 std::span<const std::byte> TrainingSession::weights(std::size_t slice_idx) {
   const std::span<std::byte> memory = memory_for(slice_idx);
-  read_weights(weight_keeping(), slice_idx, memory);
-  return memory.first(weight_bytes(arch_, options_.schedule, slice_idx));
+  read_trained(weight_keeping(), slice_idx, memory);
+  return memory.first(trained_bytes(weight_keeping(), slice_idx));
 }
 
 std::span<const std::byte> TrainingSession::weights_in(const std::string& snapshot, std::size_t slice_idx) {
   const std::span<std::byte> memory = memory_for(slice_idx);
-  const SliceRef version = store_->find_in_snapshot(snapshot, weights_key(arch_, slice_idx));
+  if (memory.empty()) return {};
+  const SliceRef version = store_->find_in_snapshot(snapshot, trained_key(arch_, slice_idx));
   CHECK(version != nullptr, "a snapshot has every slice");
   store_->read(*version, 0, memory).wait();
   store_->verify(*version, 0, memory);
-  return memory.first(weight_bytes(arch_, options_.schedule, slice_idx));
+  return memory.first(trained_bytes(weight_keeping(), slice_idx));
 }
 
 }  // namespace sluice

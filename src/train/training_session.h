@@ -38,7 +38,7 @@ struct SessionOptions {
   std::vector<std::string> store_directories;  // one a drive; they exist
   std::size_t num_threads = 1;
   double momentum = 0;         // of SGD; 0 exactly where the schedule's optimizer has none
-  std::uint64_t seed = 0;      // of what is rounded stochastically
+  std::uint64_t seed = 0;      // of adapters, of what dropout leaves out and of what is rounded stochastically
   LaneTrace* trace = nullptr;  // may be null
 };
 
@@ -78,7 +78,8 @@ class TrainingSession {
   // Both throw IoError where the drives have no room for the run. begin() forgets what was committed; resume() throws
   // InvalidInput where that is the state of another model.
   void begin(const CheckpointSlices& checkpoint, const std::string& note, const ProgressSink& progress);
-  void resume();
+  // The checkpoint is the one the run began with: weights that no commit has come from there.
+  void resume(const CheckpointSlices& checkpoint);
   // Before resume(): the last commit is that of a snapshot again, the snapshots `dropped` are gone.
   void go_back(const std::string& snapshot, const std::vector<std::string>& dropped);
 
@@ -108,7 +109,7 @@ class TrainingSession {
   std::vector<std::uint64_t> missing_bytes() const;
   std::uint64_t state_bytes() const;  // of a commit, on all drives together
 
-  // A slice's weights, after wait(); good until the next call.
+  // What is trained of a slice, after wait(); good until the next call. Empty where nothing is.
   std::span<const std::byte> weights(std::size_t slice_idx);
   std::span<const std::byte> weights_in(const std::string& snapshot, std::size_t slice_idx);
 

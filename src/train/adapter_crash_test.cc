@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run with adapters that is killed at any moment and resumed, each time with its state elsewhere, ends as one that
+// never was.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/units.h"
+#include "model/adapter_sites.h"
+#include "train/handmade_run.h"
+#include "train/training_session.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::int64_t kNumSteps = 60;
+constexpr std::array kHomes = {kOnDrives, kOnHost, SliceHomes{Home::kNvme, Home::kHost, Home::kDevice},
+                               SliceHomes{Home::kDevice, Home::kNvme, Home::kHost}};
+
+ModelDescription adapted(const OpenedModel& opened) {
+  ModelDescription model = opened.model();
+  model.arch.adapter = make_adapter(model, {.rank = 4, .alpha = 8, .dropout = 0.1, .targets = {}});
+  return model;
+}
+
+SessionOptions options_for(const ModelDescription& model, const std::string& directory, SliceHomes homes) {
+  SessionOptions options{.model = &model,
+                         .schedule = {.wave = 2, .batch_tokens = kRunBatchTokens, .boundaries = Home::kHost},
+                         .buffers = {.chunk_bytes = 64 * kKiB, .staging_bytes = 2 * kMiB, .optimizer_windows = 3},
+                         .device_bytes = 16 * kMiB,
+                         .host_bytes = 128 * kMiB,
+                         .store_directories = {directory},
+                         .num_threads = 2,
+                         .seed = 9};
+  options.schedule.homes.assign(num_slices(model.arch), homes);
+  return options;
+}
+
+// Runs on to the end, from wherever the store is. Every fourth step is saved.
+void train(const std::string& folder, const std::string& directory, SliceHomes homes) {
+  const OpenedModel opened(folder);
+  const ModelDescription model = adapted(opened);
+  TrainingSession session(options_for(model, directory, homes));
+  const std::optional<std::string> note = session.committed_note();
+  if (note) {
+    session.resume(opened.slices());
+  } else {
+    session.begin(opened.slices(), "0", {});
+  }
+  RandomSteps data(model.arch);
+  for (std::int64_t step = std::stoll(note.value_or("0")) + 1; step <= kNumSteps; ++step) {
+    session.step(data.step(step),
+                 {.adam = {.learning_rate = 3e-3, .weight_decay = 0.1, .step = step}, .max_grad_norm = 0.5},
+                 std::to_string(step));
+    if (step % 4 == 0) session.commit(std::to_string(step));
+  }
+  session.wait();
+}
+
+std::vector<std::byte> final_adapters(const std::string& folder, const std::string& directory) {
+  const OpenedModel opened(folder);
+  const ModelDescription model = adapted(opened);
+  TrainingSession session(options_for(model, directory, kOnHost));
+  EXPECT_EQ(session.committed_note(), std::to_string(kNumSteps));
+  session.resume(opened.slices());
+  std::vector<std::byte> all;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(model.arch); ++slice_idx) {
+    const auto slice = session.weights(slice_idx);
+    all.insert(all.end(), slice.begin(), slice.end());
+  }
+  return all;
+}
+
+// This process has no threads, which a fork would lose.
+int kill_and_resume(const std::string& folder, const std::string& directory, int num_kills, Random& random) {
+  int num_killed = 0;
+  for (;;) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      train(folder, directory, kHomes[static_cast<std::size_t>(num_killed) % kHomes.size()]);
+      std::_Exit(0);
+    }
+    if (num_killed < num_kills) {
+      // NOLINTNEXTLINE: the moment is what is tried, not what is waited for
+      std::this_thread::sleep_for(std::chrono::milliseconds(20 + random.below(120)));
+      ::kill(child, SIGKILL);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (WIFEXITED(status)) {
+      EXPECT_EQ(WEXITSTATUS(status), 0);
+      return num_killed;
+    }
+    ++num_killed;
+  }
+}
+
+TEST(AdapterResume, AfterKillsTheAdaptersAreThoseOfARunThatNeverWasKilled) {
+  const ScratchDirectory folder;
+  make_random_model(folder.path(), deep_config(4), {.spread = 0.1});
+  Random random(5);
+  const ScratchDirectory whole;
+  ASSERT_EQ(kill_and_resume(folder.path(), whole.path(), 0, random), 0);
+  const ScratchDirectory killed;
+  EXPECT_GE(kill_and_resume(folder.path(), killed.path(), 10, random), 5);
+  const std::vector<std::byte> expected = final_adapters(folder.path(), whole.path());
+  EXPECT_FALSE(expected.empty());
+  EXPECT_TRUE(final_adapters(folder.path(), killed.path()) == expected);
+}
+
+}  // namespace
+}  // namespace sluice

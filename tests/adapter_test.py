@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""End to end: adapters, trained, saved, merged. Usage: adapter_test.py SLUICE REPOSITORY"""
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from safetensors_files import read_tensors
+
+SLUICE, REPOSITORY = sys.argv[1], sys.argv[2]
+EXAMPLE = os.path.join(REPOSITORY, "examples", "handbook")
+
+
+def run(*words, **options):
+    return subprocess.run([SLUICE, *map(str, words)], capture_output=True, text=True, timeout=300, **options)
+
+
+def fingerprint(folder):
+    with open(os.path.join(folder, "adapter_model.safetensors"), "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+class Adapters(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = tempfile.TemporaryDirectory()
+        cls.base = os.path.join(cls.place.name, "base")
+        done = run("model", "init", "llama-tiny", cls.base, "--layers", 2, "--dtype", "f32", "--tokenizer",
+                   os.path.join(EXAMPLE, "tokenizer"))
+        assert done.returncode == 0, done.stderr
+        os.environ["XDG_CACHE_HOME"] = os.path.join(cls.place.name, "cache")  # this machine is measured once
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.place.cleanup()
+
+    def words(self, name, **keys):
+        """A short run into a folder of its own."""
+        out = os.path.join(self.place.name, name)
+        config = os.path.join(self.place.name, name + ".yaml")
+        settings = {"base_model": self.base, "datasets": [{"path": os.path.join(EXAMPLE, "train.jsonl")}],
+                    "test_datasets": [{"path": os.path.join(EXAMPLE, "held_out.jsonl")}], "sequence_len": 128,
+                    "micro_batch_size": 1, "gradient_accumulation_steps": 4, "max_steps": 8, "learning_rate": 1e-2,
+                    "save_strategy": "no", "eval_strategy": "no", "adapter": "lora", "lora_r": 4, "output_dir": out}
+        settings.update(keys)
+        with open(config, "w") as file:
+            json.dump({key: value for key, value in settings.items() if value is not None}, file)
+        return out, [config, "--json"]
+
+    def finish(self, name, **keys):
+        out, words = self.words(name, **keys)
+        done = run("train", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return out, [json.loads(line) for line in done.stdout.splitlines()]
+
+    def eval_loss(self, out):
+        with open(os.path.join(out, "trainer_state.json")) as file:
+            return [entry["eval_loss"] for entry in json.load(file)["log_history"] if "eval_loss" in entry][-1]
+
+    def test_budgets_change_no_bit(self):
+        results = set()
+        for idx, budgets in enumerate(({"gpu_memory": "512MiB", "host_memory": "512MiB"},
+                                       {"gpu_memory": "8MiB", "host_memory": "16MiB"},
+                                       {"gpu_memory": "12MiB", "host_memory": "16MiB", "wave_size": 1, "group_size": 2,
+                                        "boundaries": "nvme", "threads": 1})):
+            out, events = self.finish(f"budgets{idx}", lora_dropout=0.1, **budgets)
+            losses = tuple(event["loss"] for event in events if event["event"] == "step")
+            self.assertEqual(len(losses), 8)
+            self.assertLess(losses[-1], losses[0])
+            self.assertFalse(os.path.exists(os.path.join(out, "model.safetensors")))
+            results.add((losses, fingerprint(out)))
+        self.assertEqual(len(results), 1)
+
+    def test_killed_and_resumed_ends_as_one_that_was_not(self):
+        keys = {"save_strategy": "steps", "save_steps": 2, "finetuning_type": "lora", "adapter": None}
+        whole, _ = self.finish("whole", **keys)
+        out, words = self.words("killed", **keys)
+        child = subprocess.Popen([SLUICE, "train", *words], stdout=subprocess.PIPE, text=True)
+        for line in child.stdout:
+            if json.loads(line).get("step", 0) >= 5:
+                break
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+        done = run("resume", out, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(fingerprint(out), fingerprint(whole))
+        self.assertEqual(fingerprint(os.path.join(out, "checkpoint-4")), fingerprint(os.path.join(whole, "checkpoint-4")))
+
+    def test_the_merged_model_is_the_trained_one(self):
+        out, _ = self.finish("tuned", dtype="fp32", use_rslora=True, lora_target_modules=["q_proj", "v_proj", "down_proj"])
+        with open(os.path.join(out, "adapter_config.json")) as file:
+            config = json.load(file)
+        self.assertEqual((config["peft_type"], config["r"], config["lora_alpha"], config["use_rslora"]),
+                         ("LORA", 4, 8, True))
+        self.assertEqual(config["target_modules"], ["q_proj", "v_proj", "down_proj"])
+        tensors = read_tensors(os.path.join(out, "adapter_model.safetensors"))
+        self.assertEqual(len(tensors), 2 * 3 * 2)
+        self.assertTrue(any(tensors["base_model.model.model.layers.1.mlp.down_proj.lora_B.weight"][2]))
+        merged = os.path.join(self.place.name, "merged")
+        done = run("merge", "--model", self.base, "--adapter", out, "--output", merged)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # One step that learns nothing, for the loss alone.
+        again = {"dtype": "fp32", "adapter": None, "lora_r": None, "max_steps": 1, "learning_rate": 0}
+        before, _ = self.finish("before", **again)
+        after, _ = self.finish("after", **again, base_model=merged)
+        self.assertLess(self.eval_loss(out), self.eval_loss(before) - 0.05)
+        self.assertAlmostEqual(self.eval_loss(after), self.eval_loss(out), delta=1e-4)
+
+    def test_a_base_in_few_bits_streams_and_trains(self):
+        plain, _ = self.finish("plain")
+        for name, keys in (("nf4", {"adapter": "qlora"}), ("int8", {"quantization_bit": 8})):
+            results = set()
+            for idx, budgets in enumerate(({}, {"gpu_memory": "8MiB", "host_memory": "12MiB", "boundaries": "nvme"})):
+                out, events = self.finish(f"{name}{idx}", **keys, **budgets)
+                losses = tuple(event["loss"] for event in events if event["event"] == "step")
+                self.assertLess(losses[-1], losses[0])
+                results.add((losses, fingerprint(out)))
+            self.assertEqual(len(results), 1)
+            self.assertNotEqual(fingerprint(out), fingerprint(plain))
+            self.assertAlmostEqual(self.eval_loss(out), self.eval_loss(plain), delta=0.2)  # the base is random
+
+    def test_what_the_model_does_not_have_is_refused(self):
+        _, words = self.words("refused", lora_target_modules=["q_proj", "query"])
+        done = run("train", *words)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("lora_target_modules: query is not a matrix in a block of this model (llama); its blocks have q_proj",
+                      done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
