@@ -96,7 +96,8 @@ void print_end(const TrainingJob& job, const RunPlan& run, const RunSummary& sum
   }
   fmt::print(stderr, "{} steps in {:.1f} s, mean loss {:.4f}\n\n{}\n", summary.steps, summary.seconds, summary.loss,
              end_table(job, run, summary, display.mean_step_tokens()));
-  fmt::print(stderr, "model in {0}, curve in {0}/loss_curve.svg\n", dir);
+  fmt::print(stderr, "{1} in {0}, curve in {0}/loss_curve.svg\n", dir,
+             job.config().adapter == AdapterKind::kNone ? "model" : "adapter");
 }
 
 RunPlan plan_job(const TrainingJob& job, TrainOutput output) {

@@ -2,6 +2,7 @@
 #include "plan/placement.h"
 
 #include <algorithm>
+#include <array>
 
 #include "model/slice_layout.h"
 #include "tier/store_format.h"
@@ -69,6 +70,13 @@ void fill_host(const PlacementRequest& request, Schedule& schedule, Part part, s
   }
 }
 
+// What of adapters is written in every step is small, and comes first: then nothing is written to the drives.
+std::array<Part, 3> filling_order(const Architecture& arch, Residence residence) {
+  if (arch.adapter.exists()) return {Part::kOptimizer, Part::kGradients, Part::kWeights};
+  if (residence == Residence::kOptimizerHost) return {Part::kWeights, Part::kOptimizer, Part::kGradients};
+  return {Part::kWeights, Part::kGradients, Part::kOptimizer};
+}
+
 }  // namespace
 
 std::uint64_t excess_bytes(const StepMemory& memory, const TierBudgets& budgets) {
@@ -102,11 +110,7 @@ Placed place(const PlacementRequest& request, Schedule schedule, Residence resid
   }
   placed.memory = memory_of(request, placed);
   std::uint64_t room = beyond(request.budgets.host, placed.memory.host.total());
-  const bool optimizer_first = residence == Residence::kOptimizerHost;
-  for (const Part part : {Part::kWeights, optimizer_first ? Part::kOptimizer : Part::kGradients,
-                          optimizer_first ? Part::kGradients : Part::kOptimizer}) {
-    fill_host(request, placed.schedule, part, room);
-  }
+  for (const Part part : filling_order(*request.arch, residence)) fill_host(request, placed.schedule, part, room);
   placed.memory = memory_of(request, placed);
   return placed;
 }

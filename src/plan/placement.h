@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a schedule's state goes within budgets. Host memory is filled with weights first, which cross the drives most
-// often, then with gradients or the optimizer's state; of each, the ends of the model and then blocks evenly spread
-// over its depth, so that the drives' work is spread over the step. What is left goes to the drives.
+// often, then with gradients or the optimizer's state; beside adapters, with what is trained first. Of each, the ends
+// of the model and then blocks evenly spread over its depth, so that the drives' work is spread over the step. What is
+// left goes to the drives.
 #pragma once
 
 #include <cstdint>

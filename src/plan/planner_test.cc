@@ -53,6 +53,22 @@ TEST(Planner, MoreMemoryIsNeverSlower) {
   }
 }
 
+TEST(Planner, BesideAnAdapterTheBaseIsReadAndNeverWritten) {
+  PlanRequest request = small_request(kBudgets.front());
+  const Plan full = make_plan(request);
+  request.arch.adapter = {.rank = 8, .alpha = 16};
+  request.arch.adapter.sites = {{.module = "q_proj", .projection = Projection::kQkv, .num_rows = 256},
+                                {.module = "down_proj", .projection = Projection::kDown, .num_rows = 256}};
+  request.budgets = {.device = 24 * kMiB, .host = 16 * kMiB, .drives = kGiB};
+  const Plan plan = make_plan(request);
+  EXPECT_TRUE(fits_by_step_memory(plan));
+  EXPECT_GT(plan.memory.drives.weights, 0U);
+  EXPECT_EQ(plan.forecast.load.drive_written_bytes, 0);
+  EXPECT_LT(plan.memory.drives.total(), full.memory.drives.total() / 4);
+  request.arch.adapter.base = BaseFormat::kNf4;
+  EXPECT_LT(make_plan(request).memory.drives.weights, plan.memory.drives.weights / 2);
+}
+
 // Every plan is within the budgets; state that is shorter writes less to the drives.
 TEST(Planner, GoesByTheFormOfTheOptimizersState) {
   double written_bytes = 1e18;

@@ -78,6 +78,7 @@ TEST(AdapterSites, RowsOfBFollowTheMatrix) {
 struct GradientCase {
   std::string model;
   AdapterSettings settings;
+  std::size_t num_documents = 3;
 };
 
 class AdapterGradients : public testing::TestWithParam<GradientCase> {};
@@ -87,9 +88,16 @@ TEST_P(AdapterGradients, AreDifferencesOfTheLoss) {
   const OpenedModel opened(kModels + GetParam().model);
   const Architecture arch = with_adapter(opened.model(), GetParam().settings);
   CpuDevice device(32 * kMiB, 2);
-  DeviceStep step(device, opened.slices(), arch, DType::kF32, kRunBatchTokens);
-  RandomSteps data(arch);
-  const PackedDocuments documents = data.step(1).front();
+  const std::size_t num_documents = GetParam().num_documents;
+  DeviceStep step(device, opened.slices(), arch, DType::kF32, static_cast<std::int64_t>(20 * num_documents));
+  const std::vector<std::int32_t> ids = random_ids(arch, 20 * num_documents, 1);
+  std::vector<std::int32_t> labels(ids.begin() + 1, ids.end());
+  labels.push_back(-100);
+  PackedDocuments documents;
+  for (std::size_t idx = 0; idx < num_documents; ++idx) {
+    documents.push_back(
+        {.ids = std::span(ids).subspan(20 * idx, 20), .labels = std::span(labels).subspan(20 * idx, 20)});
+  }
   Random random(3);
   const auto uniform = [&] { return static_cast<float>(static_cast<double>(random.next() >> 11) * 0x1p-52 - 1); };
   for (std::int64_t layer = 0; layer < arch.num_layers(); ++layer) {
@@ -138,6 +146,8 @@ INSTANTIATE_TEST_SUITE_P(
     Models, AdapterGradients,
     testing::Values(GradientCase{"llama-biases-tied", {.rank = 3, .alpha = 6}},
                     GradientCase{"llama-biases-tied", {.rank = 4, .alpha = 8, .dropout = 0.3}},
+                    // More than the MLP takes at a time.
+                    GradientCase{"qwen2", {.rank = 2, .alpha = 4, .dropout = 0.5}, 60},
                     GradientCase{"gemma3", {.rank = 2, .alpha = 3, .targets = {"k_proj", "o_proj", "down_proj"}}},
                     GradientCase{"phi3-partial-rotary-tied", {.rank = 4, .alpha = 4, .rslora = true}},
                     GradientCase{"qwen3", {.rank = 2, .alpha = 4}}, GradientCase{"falcon-40b", {.rank = 3, .alpha = 6}},
