@@ -99,6 +99,7 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
                            .host_bytes = memory.host_bytes,
                            .store_directories = options.directories,
                            .num_threads = memory.num_threads,
+                           .momentum = options.momentum,
                            .trace = &trace});
   session.begin(*options.weights, "step 0", progress);
   RandomTokens tokens(options.run->plan.request);

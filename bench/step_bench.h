@@ -21,6 +21,7 @@ struct StepBenchOptions {
   const CheckpointSlices* weights = nullptr;
   const RunPlan* run = nullptr;
   std::vector<std::string> directories;  // one a drive, empty; the store in them is the caller's to remove
+  double momentum = 0;                   // of SGD; 0 exactly where the plan's optimizer has none
   int num_warm_up = 2;                   // the first has no optimizer of another under it
   int num_steps = 5;
   std::string trace_path;  // empty: no file

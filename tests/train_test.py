@@ -110,7 +110,7 @@ class Training(unittest.TestCase):
     def test_what_cannot_be_is_one_sentence(self):
         out, words = self.words("refused")
         for more, code, expected in ((["gpu_memory=1MiB", "host_memory=8MiB"], 1, "no schedule fits"),
-                                     (["adapter=lora"], 2, "not there yet"),
+                                     (["adapter=lora", "lora_target_modules=[nonsense]"], 2, "nonsense"),
                                      (["optimizer=lion_8bit"], 2, "adamw_8bit"),
                                      (["momentum=0.9"], 2, "sgd"),
                                      (["resume_from_checkpoint=/some/checkpoint-4"], 2, "not a checkpoint of the run"),

@@ -28,7 +28,7 @@
 #include "io/threads/threads_engine.h"
 #include "model/known_shapes.h"
 #include "model/random_weights.h"
-#include "train/config_adapter.h"
+#include "train/trained_model.h"
 
 namespace sluice {
 namespace {
@@ -195,8 +195,7 @@ void bench_step(const StepArguments& arguments) {
 
   PosixFileSystem files;
   ThreadsEngine engine(2);
-  const ModelDescription model =
-      with_adapter(describe_model(read_model_config(look_into_model_folder(files, folder))), config);
+  const ModelDescription model = describe_trained_model(files, folder, config);
   const Checkpoint checkpoint(files, engine, folder);
   const CheckpointSlices slices(checkpoint, model);
   RunShape shape{.arch = model.arch, .machine = machine_for(config, stores, Remeasure::kIfChanged)};
@@ -206,6 +205,7 @@ void bench_step(const StepArguments& arguments) {
                                                  .weights = &slices,
                                                  .run = &run,
                                                  .directories = stores,
+                                                 .momentum = config.momentum,
                                                  .num_warm_up = arguments.warm_up,
                                                  .num_steps = arguments.steps,
                                                  .trace_path = arguments.trace},

@@ -34,8 +34,8 @@
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
 #include "plan/planner.h"
-#include "train/config_adapter.h"
 #include "train/run_plan.h"
+#include "train/trained_model.h"
 #include "train/training_job.h"
 
 namespace sluice {
@@ -158,8 +158,7 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
   for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
   const TrainConfig& config = read.config;
   PosixFileSystem files;
-  const ModelFolder folder = look_into_model_folder(files, config.base_model);
-  RunShape shape{.arch = with_adapter(describe_model(read_model_config(folder)), config).arch};
+  RunShape shape{.arch = describe_trained_model(files, config.base_model, config).arch};
   if (arguments.machine.empty()) {
     shape.machine = machine_for(config, TrainingJob::store_directories_of(config),
                                 arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);

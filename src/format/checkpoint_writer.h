@@ -31,7 +31,7 @@ struct CheckpointPlan {
   std::uint64_t max_shard_bytes = 5'000'000'000;  // of tensors; a larger tensor gets a shard of its own
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
   ExistingFiles existing = ExistingFiles::kRefuse;
-  std::string only_file;  // its name, where all tensors go into one file that is not a model's; else empty
+  std::string only_file = {};  // its name, where all tensors go into one file that is not a model's; else empty
 };
 
 class CheckpointWriter {

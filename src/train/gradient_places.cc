@@ -107,7 +107,7 @@ void GradientPlaces::wait() {
     }
   }
   for (std::size_t slice_idx = 0; slice_idx < homes_.size(); ++slice_idx) {
-    if (homes_[slice_idx].gradients != Home::kNvme || !is_trained(arch_, slice_idx)) continue;
+    if (!is_trained(arch_, slice_idx) || homes_[slice_idx].gradients != Home::kNvme) continue;
     keeper_.version(gradients_key(arch_, slice_idx));
   }
 }

@@ -17,8 +17,8 @@
 #include "format/model_folder.h"
 #include "format/whole_file.h"
 #include "io/threads/threads_engine.h"
-#include "train/config_adapter.h"
 #include "train/resumed_config.h"
+#include "train/trained_model.h"
 #include "train/wall_clock.h"
 
 namespace sluice {
@@ -109,8 +109,7 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
       engine_(std::make_unique<ThreadsEngine>(4)),
       wall_clock_(std::make_unique<WallClock>()) {
   if (start == JobStart::kResume) require_resumable(config_of(config_.output_dir), config_, config_.output_dir);
-  const ModelFolder model_folder = look_into_model_folder(files_, config_.base_model);
-  model_ = with_adapter(describe_model(read_model_config(model_folder)), config_);
+  model_ = describe_trained_model(files_, config_.base_model, config_);
   checkpoint_ = std::make_unique<Checkpoint>(files_, *engine_, config_.base_model);
   slices_ = std::make_unique<CheckpointSlices>(*checkpoint_, model_);
   text_ = load_model_text(config_.base_model, config_.chat_template);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trained_model.h"
+
+#include "format/model_folder.h"
+#include "model/adapter_sites.h"
+
+namespace sluice {
+namespace {
+
+AdapterSettings adapter_settings(const TrainConfig& config) {
+  BaseFormat base = BaseFormat::kPlain;
+  if (config.load_in_8bit) base = BaseFormat::kInt8;
+  if (config.load_in_4bit) base = BaseFormat::kNf4;
+  return {.rank = static_cast<std::int64_t>(config.lora_r),
+          .alpha = config.lora_alpha,
+          .dropout = config.lora_dropout,
+          .rslora = config.use_rslora,
+          .base = base,
+          .targets = config.lora_target_modules};
+}
+
+}  // namespace
+
+ModelDescription describe_trained_model(FileSystem& files, const std::string& folder, const TrainConfig& config) {
+  ModelDescription model = describe_model(read_model_config(look_into_model_folder(files, folder)));
+  if (config.adapter != AdapterKind::kNone) model.arch.adapter = make_adapter(model, adapter_settings(config));
+  return model;
+}
+
+}  // namespace sluice
