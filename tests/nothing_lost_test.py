@@ -131,8 +131,9 @@ class Interrupts(Runs):
         child = subprocess.Popen([SLUICE, "train", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         last = 0
         for line in child.stdout:
-            last = json.loads(line).get("step", last)
-            if last == 2:
+            event = json.loads(line)
+            last = event.get("step", last)
+            if event["event"] == "step" and last == 2:
                 child.send_signal(signal.SIGINT)
         errors = child.stderr.read()
         child.stdout.close()
