@@ -150,8 +150,8 @@ nlohmann::json wide_config(bool tied) {
 }
 
 TEST_F(StepForecastTest, LanesMoveWhatTheForecastSays) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "bytes are the same under a thread sanitizer, and take minutes; train's own tests are for threads";
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "bytes are the same under a sanitizer, and take minutes; train's own tests are for those";
 #endif
   for (const bool tied : {false, true}) {
     const ScratchDirectory folder;
@@ -168,7 +168,7 @@ TEST_F(StepForecastTest, LanesMoveWhatTheForecastSays) {
 }
 
 TEST_F(StepForecastTest, AlsoBesideAdaptersOnAPlainOrPackedBase) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "as above";
 #endif
   const ScratchDirectory folder;
