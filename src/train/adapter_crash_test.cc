@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run with adapters that is killed at any moment and resumed, each time with its state elsewhere, ends as one that
 // never was.
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
-#include <chrono>
-#include <cstdlib>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,6 +11,7 @@
 #include "base/units.h"
 #include "model/adapter_sites.h"
 #include "train/handmade_run.h"
+#include "train/killed_process.h"
 #include "train/training_session.h"
 
 namespace sluice {
@@ -47,7 +41,7 @@ SessionOptions options_for(const ModelDescription& model, const std::string& dir
 }
 
 // Runs on to the end, from wherever the store is. Every fourth step is saved.
-void train(const std::string& folder, const std::string& directory, SliceHomes homes) {
+void train(const std::string& folder, const std::string& directory, SliceHomes homes, StepTeller teller) {
   const OpenedModel opened(folder);
   const ModelDescription model = adapted(opened);
   TrainingSession session(options_for(model, directory, homes));
@@ -57,11 +51,14 @@ void train(const std::string& folder, const std::string& directory, SliceHomes h
   } else {
     session.begin(opened.slices(), "0", {});
   }
+  const std::int64_t committed = std::stoll(note.value_or("0"));
+  teller.began(committed);
   RandomSteps data(model.arch);
-  for (std::int64_t step = std::stoll(note.value_or("0")) + 1; step <= kNumSteps; ++step) {
+  for (std::int64_t step = committed + 1; step <= kNumSteps; ++step) {
     session.step(data.step(step),
                  {.adam = {.learning_rate = 3e-3, .weight_decay = 0.1, .step = step}, .max_grad_norm = 0.5},
                  std::to_string(step));
+    teller.stepped();
     if (step % 4 == 0) session.commit(std::to_string(step));
   }
   session.wait();
@@ -81,41 +78,24 @@ std::vector<std::byte> final_adapters(const std::string& folder, const std::stri
   return all;
 }
 
-// This process has no threads, which a fork would lose.
-int kill_and_resume(const std::string& folder, const std::string& directory, int num_kills, Random& random) {
-  int num_killed = 0;
-  for (;;) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      train(folder, directory, kHomes[static_cast<std::size_t>(num_killed) % kHomes.size()]);
-      std::_Exit(0);
-    }
-    if (num_killed < num_kills) {
-      // NOLINTNEXTLINE: the moment is what is tried, not what is waited for
-      std::this_thread::sleep_for(std::chrono::milliseconds(20 + random.below(120)));
-      ::kill(child, SIGKILL);
-    }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    if (WIFEXITED(status)) {
-      EXPECT_EQ(WEXITSTATUS(status), 0);
-      return num_killed;
-    }
-    ++num_killed;
-  }
-}
-
 TEST(AdapterResume, AfterKillsTheAdaptersAreThoseOfARunThatNeverWasKilled) {
   const ScratchDirectory folder;
   make_random_model(folder.path(), deep_config(4), {.spread = 0.1});
-  Random random(5);
+  const auto train_in = [&](const std::string& directory) {
+    return [&, directory](int num_killed, StepTeller teller) {
+      train(folder.path(), directory, kHomes[static_cast<std::size_t>(num_killed) % kHomes.size()], teller);
+    };
+  };
+  constexpr std::uint64_t kMaxSteps = 7;  // every fourth is committed
   const ScratchDirectory whole;
-  ASSERT_EQ(kill_and_resume(folder.path(), whole.path(), 0, random), 0);
-  const ScratchDirectory killed;
-  EXPECT_GE(kill_and_resume(folder.path(), killed.path(), 10, random), 5);
+  ASSERT_EQ(kill_and_resume(0, kMaxSteps, train_in(whole.path())).num_killed, 0);
+  const ScratchDirectory killed_run;
+  const Killed killed = kill_and_resume(10, kMaxSteps, train_in(killed_run.path()));
+  EXPECT_GE(killed.num_killed, 5);
+  EXPECT_GE(killed.num_resumed, 3);
   const std::vector<std::byte> expected = final_adapters(folder.path(), whole.path());
   EXPECT_FALSE(expected.empty());
-  EXPECT_TRUE(final_adapters(folder.path(), killed.path()) == expected);
+  EXPECT_TRUE(final_adapters(folder.path(), killed_run.path()) == expected);
 }
 
 }  // namespace

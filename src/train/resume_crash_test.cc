@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run that is killed at any moment and resumed ends as one that never was.
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
-#include <chrono>
-#include <cstdlib>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/units.h"
 #include "train/handmade_run.h"
+#include "train/killed_process.h"
 #include "train/training_session.h"
 
 namespace sluice {
@@ -42,18 +35,9 @@ SessionOptions options_for(const OpenedModel& opened, const std::string& directo
   return options;
 }
 
-constexpr char kBegan = 'b';
-constexpr char kResumed = 'r';
-constexpr char kStepped = 's';
-
-void tell(int pipe, char what) {
-  const ssize_t written = ::write(pipe, &what, 1);
-  EXPECT_EQ(written, 1);
-}
-
 // Runs on to the end, from wherever the store is, and tells of every step. Every seventh step is saved where not every
 // one is.
-void train(const std::string& folder, const std::string& directory, const Way& way, int pipe) {
+void train(const std::string& folder, const std::string& directory, const Way& way, StepTeller teller) {
   const OpenedModel opened(folder);
   const SessionOptions options = options_for(opened, directory, way);
   TrainingSession session(options);
@@ -63,13 +47,14 @@ void train(const std::string& folder, const std::string& directory, const Way& w
   } else {
     session.begin(opened.slices(), "0", {});
   }
-  tell(pipe, note.value_or("0") == "0" ? kBegan : kResumed);
+  const std::int64_t committed = std::stoll(note.value_or("0"));
+  teller.began(committed);
   RandomSteps data(opened.arch());
-  for (std::int64_t step = std::stoll(note.value_or("0")) + 1; step <= kNumSteps; ++step) {
+  for (std::int64_t step = committed + 1; step <= kNumSteps; ++step) {
     session.step(data.step(step),
                  {.adam = {.learning_rate = 3e-3, .weight_decay = 0.1, .step = step}, .max_grad_norm = 0.5},
                  std::to_string(step));
-    tell(pipe, kStepped);
+    teller.stepped();
     if (step % 7 == 0 || step == kNumSteps) session.commit(std::to_string(step));
   }
   session.wait();
@@ -89,58 +74,20 @@ std::vector<std::byte> final_weights(const std::string& folder, const std::strin
   return all;
 }
 
-struct Killed {
-  int num_killed = 0;
-  int num_resumed = 0;  // processes that went on from some step
-};
-
-// Forks a process that trains, kills it `num_kills` times, each after a few steps and a little more, then lets it end.
-// This process has no threads, which a fork would lose.
-Killed kill_and_resume(const std::string& folder, const std::string& directory, const Way& way, int num_kills) {
-  Random random(5);
-  Killed killed;
-  for (;;) {
-    std::array<int, 2> pipe{};
-    EXPECT_EQ(::pipe(pipe.data()), 0);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::close(pipe[0]);
-      train(folder, directory, way, pipe[1]);
-      std::_Exit(0);
-    }
-    ::close(pipe[1]);
-    // Where every step is committed, each of them is progress.
-    std::uint64_t steps_left = random.below(way.homes.optimizer == Home::kNvme ? 5 : 11);
-    char what = 0;
-    while (::read(pipe[0], &what, 1) == 1) {
-      if (what == kResumed) ++killed.num_resumed;
-      if (killed.num_killed == num_kills) continue;
-      if (what == kStepped && steps_left > 0) --steps_left;
-      if (steps_left > 0) continue;
-      // NOLINTNEXTLINE: the moment is what is tried, not what is waited for
-      std::this_thread::sleep_for(std::chrono::microseconds(random.below(20000)));
-      ::kill(child, SIGKILL);
-    }
-    ::close(pipe[0]);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    if (WIFEXITED(status)) {
-      EXPECT_EQ(WEXITSTATUS(status), 0);
-      return killed;
-    }
-    ++killed.num_killed;
-  }
-}
-
 class Resume : public testing::Test {
  protected:
   Resume() { make_random_model(folder_.path(), deep_config(4), {.spread = 0.1}); }
 
   void expect_killed_ends_as_whole(const Way& way) {
+    // Where every step is committed, each of them is progress.
+    const std::uint64_t max_steps = way.homes.optimizer == Home::kNvme ? 4 : 10;
+    const auto train_in = [&](const std::string& directory) {
+      return [&, directory](int, StepTeller teller) { train(folder_.path(), directory, way, teller); };
+    };
     const ScratchDirectory whole;
-    ASSERT_EQ(kill_and_resume(folder_.path(), whole.path(), way, 0).num_killed, 0);
+    ASSERT_EQ(kill_and_resume(0, max_steps, train_in(whole.path())).num_killed, 0);
     const ScratchDirectory killed_run;
-    const Killed killed = kill_and_resume(folder_.path(), killed_run.path(), way, way.num_kills);
+    const Killed killed = kill_and_resume(way.num_kills, max_steps, train_in(killed_run.path()));
     EXPECT_GE(killed.num_killed, way.num_kills / 2);
     EXPECT_GE(killed.num_resumed, way.num_kills / 4);
     const std::vector<std::byte> expected = final_weights(folder_.path(), whole.path(), way);
