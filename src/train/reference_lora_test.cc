@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fifty steps of LoRA in fp32, held against plain torch: tests/reference/make_lora.py.
 #include <cmath>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -12,28 +11,18 @@
 #include "tier/slice_store.h"
 #include "train/handmade_run.h"
 #include "train/optimizer_lane.h"
+#include "train/reference_cases.h"
 #include "train/state_keys.h"
 #include "train/training_state.h"
 
 namespace sluice {
 namespace {
 
-const std::string kReference = SLUICE_REFERENCE_DIR;
-
-std::vector<std::string> case_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kReference + "/lora")) {
-    names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 class ReferenceLora : public testing::TestWithParam<std::string> {
  protected:
   ReferenceLora()
-      : opened_(kReference + "/models/" + GetParam()),
-        expected_(opened_.files(), opened_.engine(), kReference + "/lora/" + GetParam() + ".safetensors"),
+      : opened_(reference_path("models/" + GetParam())),
+        expected_(opened_.files(), opened_.engine(), reference_path("lora/" + GetParam() + ".safetensors")),
         model_(opened_.model()) {
     const auto setting = [&](const std::string& name) { return nlohmann::json::parse(expected_.metadata().at(name)); };
     model_.arch.adapter = make_adapter(model_, {.rank = setting("rank").get<std::int64_t>(),
@@ -43,11 +32,8 @@ class ReferenceLora : public testing::TestWithParam<std::string> {
   }
 
   template <typename T>
-  std::vector<T> expected(const std::string& name) {
-    const TensorInfo& tensor = expected_.require(name);
-    std::vector<T> values(tensor.size_bytes / sizeof(T));
-    expected_.read(tensor, 0, std::as_writable_bytes(std::span(values)));
-    return values;
+  std::vector<T> expected(const std::string& name) const {
+    return read_values<T>(expected_, name);
   }
 
   // The reference's A; B begins as zeros in both.
@@ -141,16 +127,7 @@ TEST_P(ReferenceLora, EveryLossNormAndFinalAdapterIsTorchs) {
       const auto* const adapter = reinterpret_cast<const float*>(keeper.bytes(adapter_key(arch, slice_idx)).data());
       const auto wanted = expected<float>("final." + placement.name);
       EXPECT_EQ(expected_.require("final." + placement.name).shape, placement.shape);
-      double difference = 0;
-      double size = 0;
-      for (const TensorPiece& piece : placement.pieces) {
-        for (std::uint64_t idx = 0; idx < piece.count; ++idx) {
-          const auto value = static_cast<double>(wanted[piece.tensor_offset + idx]);
-          difference = std::hypot(difference, static_cast<double>(adapter[piece.slice_offset + idx]) - value);
-          size = std::hypot(size, value);
-        }
-      }
-      EXPECT_LE(difference, 2e-3 * size) << placement.name;
+      EXPECT_LE(relative_distance(placement, adapter, wanted), 2e-3) << placement.name;
       ++num_tensors;
     }
   }
@@ -159,11 +136,7 @@ TEST_P(ReferenceLora, EveryLossNormAndFinalAdapterIsTorchs) {
             static_cast<std::size_t>(std::count_if(expected_.tensors().begin(), expected_.tensors().end(), is_final)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ReferenceLora, testing::ValuesIn(case_names()), [](const auto& parameter) {
-  std::string name = parameter.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Models, ReferenceLora, testing::ValuesIn(reference_cases("lora")), test_name);
 
 }  // namespace
 }  // namespace sluice

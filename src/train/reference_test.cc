@@ -3,7 +3,6 @@
 // loss, every gradient, and the weights after one step of AdamW, in f32; in bf16 within transformers' own error.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -25,21 +24,12 @@
 #include "ops/adamw.h"
 #include "ops/cross_entropy.h"
 #include "train/device_step.h"
+#include "train/reference_cases.h"
 
 namespace sluice {
 namespace {
 
-const std::string kReferenceDir = SLUICE_REFERENCE_DIR "/models";
 constexpr std::uint64_t kArenaBytes = 64 << 20;
-
-std::vector<std::string> case_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kReferenceDir)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 double norm_of(const std::vector<float>& values) {
   double sum = 0;
@@ -60,7 +50,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 class Reference : public testing::TestWithParam<std::string> {
  protected:
   Reference()
-      : folder_(kReferenceDir + "/" + GetParam()),
+      : folder_(reference_path("models/" + GetParam())),
         model_(describe_model(read_config(folder_ + "/config.json"))),
         checkpoint_(files_, engine_, folder_ + "/model.safetensors"),
         expected_(files_, engine_, folder_ + "/expected.safetensors"),
@@ -68,11 +58,8 @@ class Reference : public testing::TestWithParam<std::string> {
         stream_(device_.make_stream("compute")) {}
 
   template <typename T>
-  std::vector<T> expected(const std::string& name) {
-    const TensorInfo& tensor = expected_.require(name);
-    std::vector<T> values(tensor.size_bytes / sizeof(T));
-    expected_.read(tensor, 0, std::as_writable_bytes(std::span(values)));
-    return values;
+  std::vector<T> expected(const std::string& name) const {
+    return read_values<T>(expected_, name);
   }
 
   struct Tokens {
@@ -273,11 +260,7 @@ void Reference::expect_bf16_errs_no_more() {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::ValuesIn(case_names()), [](const auto& parameter) {
-  std::string name = parameter.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::ValuesIn(reference_cases("models")), test_name);
 
 }  // namespace
 }  // namespace sluice

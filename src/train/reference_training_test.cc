@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fifty steps of full fine-tuning in fp32, held against transformers and torch: tests/reference/make_training.py.
 #include <cmath>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,34 +9,21 @@
 #include "base/units.h"
 #include "train/handmade_run.h"
 #include "train/lr_schedule.h"
+#include "train/reference_cases.h"
 #include "train/training_session.h"
 
 namespace sluice {
 namespace {
 
-const std::string kReference = SLUICE_REFERENCE_DIR;
-
-std::vector<std::string> case_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kReference + "/training")) {
-    names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 class ReferenceTraining : public testing::TestWithParam<std::string> {
  protected:
   ReferenceTraining()
-      : opened_(kReference + "/models/" + GetParam()),
-        expected_(opened_.files(), opened_.engine(), kReference + "/training/" + GetParam() + ".safetensors") {}
+      : opened_(reference_path("models/" + GetParam())),
+        expected_(opened_.files(), opened_.engine(), reference_path("training/" + GetParam() + ".safetensors")) {}
 
   template <typename T>
-  std::vector<T> expected(const std::string& name) {
-    const TensorInfo& tensor = expected_.require(name);
-    std::vector<T> values(tensor.size_bytes / sizeof(T));
-    expected_.read(tensor, 0, std::as_writable_bytes(std::span(values)));
-    return values;
+  std::vector<T> expected(const std::string& name) const {
+    return read_values<T>(expected_, name);
   }
 
   OpenedModel opened_;
@@ -99,25 +85,12 @@ TEST_P(ReferenceTraining, EveryLossNormAndFinalWeightIsTorchs) {
       // Where positions do not turn heads, a key's bias has no gradient but rounding, whose sign is nobody's.
       if (opened_.arch().ropes.empty() && placement.name.ends_with("k_proj.bias")) continue;
       const auto wanted = expected<float>("final." + placement.name);
-      double difference = 0;
-      double size = 0;
-      for (const TensorPiece& piece : placement.pieces) {
-        for (std::uint64_t idx = 0; idx < piece.count; ++idx) {
-          const auto value = static_cast<double>(wanted[piece.tensor_offset + idx]);
-          difference = std::hypot(difference, static_cast<double>(slice[piece.slice_offset + idx]) - value);
-          size = std::hypot(size, value);
-        }
-      }
-      EXPECT_LE(difference, 1e-3 * size) << placement.name;
+      EXPECT_LE(relative_distance(placement, slice, wanted), 1e-3) << placement.name;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ReferenceTraining, testing::ValuesIn(case_names()), [](const auto& parameter) {
-  std::string name = parameter.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Models, ReferenceTraining, testing::ValuesIn(reference_cases("training")), test_name);
 
 }  // namespace
 }  // namespace sluice
