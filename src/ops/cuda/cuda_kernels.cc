@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cuda/cuda_kernels.h"
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "device/cuda/cuda_stream.h"
+#include "ops/cuda/elementwise.h"
+
+namespace sluice::cuda {
+namespace {
+
+[[noreturn]] void not_yet(const char* what) { throw DeviceError(fmt::format("not on the GPU yet: {}", what)); }
+
+// issue(CudaStream&) as one piece of work.
+template <typename Issue>
+void put(Stream& stream, const char* what, const Issue& issue) {
+  auto& on = static_cast<CudaStream&>(stream);
+  on.put(what, [&] { issue(on); });
+}
+
+}  // namespace
+
+CudaKernels::CudaKernels(CudaDevice& device) : device_(device) {}
+CudaKernels::~CudaKernels() = default;
+
+void CudaKernels::gemm(Stream& /*stream*/, const Gemm& /*args*/) { not_yet("gemm"); }
+void CudaKernels::attention_forward(Stream& /*stream*/, const AttentionForward& /*args*/) {
+  not_yet("attention_forward");
+}
+void CudaKernels::attention_backward(Stream& /*stream*/, const AttentionBackward& /*args*/) {
+  not_yet("attention_backward");
+}
+void CudaKernels::norm_forward(Stream& /*stream*/, const NormForward& /*args*/) { not_yet("norm_forward"); }
+void CudaKernels::norm_backward(Stream& /*stream*/, const NormBackward& /*args*/) { not_yet("norm_backward"); }
+void CudaKernels::rotary(Stream& /*stream*/, const Rotary& /*args*/) { not_yet("rotary"); }
+void CudaKernels::activation_forward(Stream& /*stream*/, const ActivationForward& /*args*/) {
+  not_yet("activation_forward");
+}
+void CudaKernels::activation_backward(Stream& /*stream*/, const ActivationBackward& /*args*/) {
+  not_yet("activation_backward");
+}
+void CudaKernels::add(Stream& stream, TensorView out, TensorView a, TensorView b) {
+  put(stream, "add", [&](CudaStream& on) { cuda::add(on, out, a, b); });
+}
+void CudaKernels::round_to(Stream& stream, TensorView out, TensorView in) {
+  put(stream, "round_to", [&](CudaStream& on) { cuda::round_to(on, out, in); });
+}
+void CudaKernels::copy_columns(Stream& stream, Columns to, Columns from, std::int64_t num_cols) {
+  put(stream, "copy_columns", [&](CudaStream& on) { cuda::copy_columns(on, to, from, num_cols); });
+}
+void CudaKernels::embedding_forward(Stream& /*stream*/, const EmbeddingForward& /*args*/) {
+  not_yet("embedding_forward");
+}
+void CudaKernels::embedding_backward(Stream& /*stream*/, const EmbeddingBackward& /*args*/) {
+  not_yet("embedding_backward");
+}
+void CudaKernels::cross_entropy(Stream& /*stream*/, const CrossEntropy& /*args*/) { not_yet("cross_entropy"); }
+void CudaKernels::softmax_statistics(Stream& /*stream*/, const SoftmaxRange& /*args*/) {
+  not_yet("softmax_statistics");
+}
+void CudaKernels::losses_of_statistics(Stream& /*stream*/, TensorView /*statistics*/, TensorView /*labels*/,
+                                       TensorView /*losses*/) {
+  not_yet("losses_of_statistics");
+}
+void CudaKernels::softmax_gradient(Stream& /*stream*/, const SoftmaxGradient& /*args*/) { not_yet("softmax_gradient"); }
+void CudaKernels::soft_cap(Stream& /*stream*/, TensorView /*values*/, float /*cap*/) { not_yet("soft_cap"); }
+void CudaKernels::add_column_sums(Stream& /*stream*/, TensorView /*sums*/, TensorView /*rows*/) {
+  not_yet("add_column_sums");
+}
+void CudaKernels::sum_of_squares(Stream& /*stream*/, TensorView /*sum*/, TensorView /*values*/) {
+  not_yet("sum_of_squares");
+}
+void CudaKernels::dropout(Stream& /*stream*/, const Dropout& /*args*/) { not_yet("dropout"); }
+void CudaKernels::quantize_nf4(Stream& /*stream*/, const Nf4Tensor& /*to*/, TensorView /*from*/) {
+  not_yet("quantize_nf4");
+}
+void CudaKernels::dequantize_nf4(Stream& /*stream*/, const Nf4Dequantize& /*args*/) { not_yet("dequantize_nf4"); }
+void CudaKernels::quantize_int8(Stream& /*stream*/, const Int8Rows& /*to*/, TensorView /*from*/) {
+  not_yet("quantize_int8");
+}
+void CudaKernels::dequantize_int8(Stream& /*stream*/, TensorView /*to*/, const Int8Rows& /*from*/) {
+  not_yet("dequantize_int8");
+}
+void CudaKernels::spread_blocks(Stream& /*stream*/, TensorView /*wide*/, const std::vector<LowRankBlock>& /*blocks*/,
+                                float /*scale*/) {
+  not_yet("spread_blocks");
+}
+void CudaKernels::add_from_blocks(Stream& /*stream*/, const std::vector<LowRankBlock>& /*blocks*/, TensorView /*wide*/,
+                                  float /*scale*/) {
+  not_yet("add_from_blocks");
+}
+void CudaKernels::adamw(Stream& /*stream*/, const AdamW& /*args*/) { not_yet("adamw"); }
+void CudaKernels::sgd(Stream& /*stream*/, const Sgd& /*args*/) { not_yet("sgd"); }
+
+}  // namespace sluice::cuda
