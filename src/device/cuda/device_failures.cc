@@ -13,9 +13,10 @@ namespace sluice::cuda {
 namespace {
 
 std::exception_ptr as_exception(const KernelFault& fault) {
-  const char* const what = fault.kind == FaultKind::kTokenId ? "token id" : "label";
-  return std::make_exception_ptr(InvalidInput(
-      fmt::format("{} {} at position {} is not in [0, {})", what, fault.value, fault.position, fault.bound)));
+  const bool is_id = fault.kind == FaultKind::kTokenId;
+  return std::make_exception_ptr(InvalidInput(fmt::format(
+      "Token {} has the {} {}, but the {} has ids 0 to {}: use the tokenizer that belongs to the model.",
+      fault.position, is_id ? "id" : "label", fault.value, is_id ? "embedding" : "vocabulary", fault.bound - 1)));
 }
 
 }  // namespace

@@ -5,7 +5,12 @@
 
 #include "base/error.h"
 #include "device/cuda/cuda_stream.h"
+#include "ops/cuda/activation.h"
 #include "ops/cuda/elementwise.h"
+#include "ops/cuda/embedding.h"
+#include "ops/cuda/gemm.h"
+#include "ops/cuda/norm.h"
+#include "ops/cuda/rotary.h"
 
 namespace sluice::cuda {
 namespace {
@@ -21,24 +26,32 @@ void put(Stream& stream, const char* what, const Issue& issue) {
 
 }  // namespace
 
-CudaKernels::CudaKernels(CudaDevice& device) : device_(device) {}
+CudaKernels::CudaKernels() = default;
 CudaKernels::~CudaKernels() = default;
 
-void CudaKernels::gemm(Stream& /*stream*/, const Gemm& /*args*/) { not_yet("gemm"); }
+void CudaKernels::gemm(Stream& stream, const Gemm& args) {
+  put(stream, "gemm", [&](CudaStream& on) { gemms_.run(on, args); });
+}
 void CudaKernels::attention_forward(Stream& /*stream*/, const AttentionForward& /*args*/) {
   not_yet("attention_forward");
 }
 void CudaKernels::attention_backward(Stream& /*stream*/, const AttentionBackward& /*args*/) {
   not_yet("attention_backward");
 }
-void CudaKernels::norm_forward(Stream& /*stream*/, const NormForward& /*args*/) { not_yet("norm_forward"); }
-void CudaKernels::norm_backward(Stream& /*stream*/, const NormBackward& /*args*/) { not_yet("norm_backward"); }
-void CudaKernels::rotary(Stream& /*stream*/, const Rotary& /*args*/) { not_yet("rotary"); }
-void CudaKernels::activation_forward(Stream& /*stream*/, const ActivationForward& /*args*/) {
-  not_yet("activation_forward");
+void CudaKernels::norm_forward(Stream& stream, const NormForward& args) {
+  put(stream, "norm_forward", [&](CudaStream& on) { cuda::norm_forward(on, args); });
 }
-void CudaKernels::activation_backward(Stream& /*stream*/, const ActivationBackward& /*args*/) {
-  not_yet("activation_backward");
+void CudaKernels::norm_backward(Stream& stream, const NormBackward& args) {
+  put(stream, "norm_backward", [&](CudaStream& on) { cuda::norm_backward(on, args); });
+}
+void CudaKernels::rotary(Stream& stream, const Rotary& args) {
+  put(stream, "rotary", [&](CudaStream& on) { cuda::rotary(on, args); });
+}
+void CudaKernels::activation_forward(Stream& stream, const ActivationForward& args) {
+  put(stream, "activation_forward", [&](CudaStream& on) { cuda::activation_forward(on, args); });
+}
+void CudaKernels::activation_backward(Stream& stream, const ActivationBackward& args) {
+  put(stream, "activation_backward", [&](CudaStream& on) { cuda::activation_backward(on, args); });
 }
 void CudaKernels::add(Stream& stream, TensorView out, TensorView a, TensorView b) {
   put(stream, "add", [&](CudaStream& on) { cuda::add(on, out, a, b); });
@@ -49,11 +62,11 @@ void CudaKernels::round_to(Stream& stream, TensorView out, TensorView in) {
 void CudaKernels::copy_columns(Stream& stream, Columns to, Columns from, std::int64_t num_cols) {
   put(stream, "copy_columns", [&](CudaStream& on) { cuda::copy_columns(on, to, from, num_cols); });
 }
-void CudaKernels::embedding_forward(Stream& /*stream*/, const EmbeddingForward& /*args*/) {
-  not_yet("embedding_forward");
+void CudaKernels::embedding_forward(Stream& stream, const EmbeddingForward& args) {
+  put(stream, "embedding_forward", [&](CudaStream& on) { cuda::embedding_forward(on, args); });
 }
-void CudaKernels::embedding_backward(Stream& /*stream*/, const EmbeddingBackward& /*args*/) {
-  not_yet("embedding_backward");
+void CudaKernels::embedding_backward(Stream& stream, const EmbeddingBackward& args) {
+  put(stream, "embedding_backward", [&](CudaStream& on) { cuda::embedding_backward(on, args); });
 }
 void CudaKernels::cross_entropy(Stream& /*stream*/, const CrossEntropy& /*args*/) { not_yet("cross_entropy"); }
 void CudaKernels::softmax_statistics(Stream& /*stream*/, const SoftmaxRange& /*args*/) {

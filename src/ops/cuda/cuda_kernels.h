@@ -7,15 +7,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "device/cuda/cuda_device.h"
+#include "ops/cuda/gemm.h"
 #include "ops/kernels.h"
 
 namespace sluice::cuda {
 
 class CudaKernels : public Kernels {
  public:
-  // The device outlives them.
-  explicit CudaKernels(CudaDevice& device);
+  CudaKernels();
   ~CudaKernels() override;
 
   void gemm(Stream& stream, const Gemm& args) override;
@@ -49,7 +48,7 @@ class CudaKernels : public Kernels {
   void sgd(Stream& stream, const Sgd& args) override;
 
  private:
-  CudaDevice& device_;
+  Gemms gemms_;
 };
 
 }  // namespace sluice::cuda
