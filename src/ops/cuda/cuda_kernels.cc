@@ -6,10 +6,15 @@
 #include "base/error.h"
 #include "device/cuda/cuda_stream.h"
 #include "ops/cuda/activation.h"
+#include "ops/cuda/cross_entropy.h"
+#include "ops/cuda/dropout.h"
 #include "ops/cuda/elementwise.h"
 #include "ops/cuda/embedding.h"
 #include "ops/cuda/gemm.h"
+#include "ops/cuda/low_rank.h"
 #include "ops/cuda/norm.h"
+#include "ops/cuda/quantize.h"
+#include "ops/cuda/reduce.h"
 #include "ops/cuda/rotary.h"
 
 namespace sluice::cuda {
@@ -68,40 +73,49 @@ void CudaKernels::embedding_forward(Stream& stream, const EmbeddingForward& args
 void CudaKernels::embedding_backward(Stream& stream, const EmbeddingBackward& args) {
   put(stream, "embedding_backward", [&](CudaStream& on) { cuda::embedding_backward(on, args); });
 }
-void CudaKernels::cross_entropy(Stream& /*stream*/, const CrossEntropy& /*args*/) { not_yet("cross_entropy"); }
-void CudaKernels::softmax_statistics(Stream& /*stream*/, const SoftmaxRange& /*args*/) {
-  not_yet("softmax_statistics");
+void CudaKernels::cross_entropy(Stream& stream, const CrossEntropy& args) {
+  put(stream, "cross_entropy", [&](CudaStream& on) { cuda::cross_entropy(on, args); });
 }
-void CudaKernels::losses_of_statistics(Stream& /*stream*/, TensorView /*statistics*/, TensorView /*labels*/,
-                                       TensorView /*losses*/) {
-  not_yet("losses_of_statistics");
+void CudaKernels::softmax_statistics(Stream& stream, const SoftmaxRange& args) {
+  put(stream, "softmax_statistics", [&](CudaStream& on) { cuda::softmax_statistics(on, args); });
 }
-void CudaKernels::softmax_gradient(Stream& /*stream*/, const SoftmaxGradient& /*args*/) { not_yet("softmax_gradient"); }
-void CudaKernels::soft_cap(Stream& /*stream*/, TensorView /*values*/, float /*cap*/) { not_yet("soft_cap"); }
-void CudaKernels::add_column_sums(Stream& /*stream*/, TensorView /*sums*/, TensorView /*rows*/) {
-  not_yet("add_column_sums");
+void CudaKernels::losses_of_statistics(Stream& stream, TensorView statistics, TensorView labels, TensorView losses) {
+  put(stream, "losses_of_statistics",
+      [&](CudaStream& on) { cuda::losses_of_statistics(on, statistics, labels, losses); });
 }
-void CudaKernels::sum_of_squares(Stream& /*stream*/, TensorView /*sum*/, TensorView /*values*/) {
-  not_yet("sum_of_squares");
+void CudaKernels::softmax_gradient(Stream& stream, const SoftmaxGradient& args) {
+  put(stream, "softmax_gradient", [&](CudaStream& on) { cuda::softmax_gradient(on, args); });
 }
-void CudaKernels::dropout(Stream& /*stream*/, const Dropout& /*args*/) { not_yet("dropout"); }
+void CudaKernels::soft_cap(Stream& stream, TensorView values, float cap) {
+  put(stream, "soft_cap", [&](CudaStream& on) { cuda::soft_cap(on, values, cap); });
+}
+void CudaKernels::add_column_sums(Stream& stream, TensorView sums, TensorView rows) {
+  put(stream, "add_column_sums", [&](CudaStream& on) { cuda::add_column_sums(on, sums, rows); });
+}
+void CudaKernels::sum_of_squares(Stream& stream, TensorView sum, TensorView values) {
+  put(stream, "sum_of_squares", [&](CudaStream& on) { cuda::sum_of_squares(on, sum, values); });
+}
+void CudaKernels::dropout(Stream& stream, const Dropout& args) {
+  put(stream, "dropout", [&](CudaStream& on) { cuda::dropout(on, args); });
+}
 void CudaKernels::quantize_nf4(Stream& /*stream*/, const Nf4Tensor& /*to*/, TensorView /*from*/) {
   not_yet("quantize_nf4");
 }
-void CudaKernels::dequantize_nf4(Stream& /*stream*/, const Nf4Dequantize& /*args*/) { not_yet("dequantize_nf4"); }
+void CudaKernels::dequantize_nf4(Stream& stream, const Nf4Dequantize& args) {
+  put(stream, "dequantize_nf4", [&](CudaStream& on) { cuda::dequantize_nf4(on, args); });
+}
 void CudaKernels::quantize_int8(Stream& /*stream*/, const Int8Rows& /*to*/, TensorView /*from*/) {
   not_yet("quantize_int8");
 }
-void CudaKernels::dequantize_int8(Stream& /*stream*/, TensorView /*to*/, const Int8Rows& /*from*/) {
-  not_yet("dequantize_int8");
+void CudaKernels::dequantize_int8(Stream& stream, TensorView to, const Int8Rows& from) {
+  put(stream, "dequantize_int8", [&](CudaStream& on) { cuda::dequantize_int8(on, to, from); });
 }
-void CudaKernels::spread_blocks(Stream& /*stream*/, TensorView /*wide*/, const std::vector<LowRankBlock>& /*blocks*/,
-                                float /*scale*/) {
-  not_yet("spread_blocks");
+void CudaKernels::spread_blocks(Stream& stream, TensorView wide, const std::vector<LowRankBlock>& blocks, float scale) {
+  put(stream, "spread_blocks", [&](CudaStream& on) { cuda::spread_blocks(on, wide, blocks, scale); });
 }
-void CudaKernels::add_from_blocks(Stream& /*stream*/, const std::vector<LowRankBlock>& /*blocks*/, TensorView /*wide*/,
-                                  float /*scale*/) {
-  not_yet("add_from_blocks");
+void CudaKernels::add_from_blocks(Stream& stream, const std::vector<LowRankBlock>& blocks, TensorView wide,
+                                  float scale) {
+  put(stream, "add_from_blocks", [&](CudaStream& on) { cuda::add_from_blocks(on, blocks, wide, scale); });
 }
 void CudaKernels::adamw(Stream& /*stream*/, const AdamW& /*args*/) { not_yet("adamw"); }
 void CudaKernels::sgd(Stream& /*stream*/, const Sgd& /*args*/) { not_yet("sgd"); }
