@@ -26,5 +26,6 @@ if(SLUICE_PORTABLE)
   # fmt 9 taken as headers makes gcc 13 (Ubuntu 24.04) see overflows in it that are not there.
   target_compile_options(sluice_compile
                          INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds;-Wno-stringop-overflow>")
-  target_link_options(sluice_compile INTERFACE -static-libstdc++ -static-libgcc)
+  # Not libgcc: what a plug-in throws is caught in the program, and two unwinders cannot share a stack.
+  target_link_options(sluice_compile INTERFACE -static-libstdc++)
 endif()
