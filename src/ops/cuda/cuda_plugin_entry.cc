@@ -1,19 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libsluice_cuda.so shows to the program.
+#include <cstddef>
 #include <memory>
+#include <string>
+
+#include <fmt/core.h>
 
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_findings.h"
 #include "device/cuda/cuda_library.h"
 #include "device/cuda_plugin.h"
+#include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/cuda_kernels.h"
 
 namespace sluice::cuda {
 namespace {
 
+// version(library) of one that is there.
+template <typename Version>
+CudaLibraryFinding look_at(const CudaLibrary& library, const Version& version) {
+  CudaLibraryFinding finding;
+  finding.name = library.name();
+  if (library.is_open()) {
+    finding.version = version(library);
+  } else {
+    finding.why_not = library.why_not();
+  }
+  return finding;
+}
+
+// 91900 is 9.19.0. Declared here: not every toolkit brings cuDNN's headers.
+std::string cudnn_version(const CudaLibrary& library) {
+  const std::size_t version = library.symbol<std::size_t()>("cudnnGetVersion")();
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
 class Plugin : public CudaPlugin {
  public:
-  CudaFindings find() const override { return find_cards(); }
+  CudaFindings find() const override {
+    CudaFindings found = find_cards();
+    if (found.driver.empty()) return found;  // those libraries need it themselves
+    found.libraries.push_back(look_at(open_cublas_lt(), cublas_lt_version));
+    found.libraries.push_back(look_at(CudaLibrary("cuDNN", {"libcudnn.so.9"}), cudnn_version));
+    return found;
+  }
 
   std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) override {
     auto device = std::make_unique<CudaDevice>(options);
