@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "device/cuda/cuda_stream.h"
 #include "ops/cuda/activation.h"
+#include "ops/cuda/adamw.h"
 #include "ops/cuda/cross_entropy.h"
 #include "ops/cuda/dropout.h"
 #include "ops/cuda/elementwise.h"
@@ -16,6 +17,7 @@
 #include "ops/cuda/quantize.h"
 #include "ops/cuda/reduce.h"
 #include "ops/cuda/rotary.h"
+#include "ops/cuda/sgd.h"
 
 namespace sluice::cuda {
 namespace {
@@ -117,7 +119,11 @@ void CudaKernels::add_from_blocks(Stream& stream, const std::vector<LowRankBlock
                                   float scale) {
   put(stream, "add_from_blocks", [&](CudaStream& on) { cuda::add_from_blocks(on, blocks, wide, scale); });
 }
-void CudaKernels::adamw(Stream& /*stream*/, const AdamW& /*args*/) { not_yet("adamw"); }
-void CudaKernels::sgd(Stream& /*stream*/, const Sgd& /*args*/) { not_yet("sgd"); }
+void CudaKernels::adamw(Stream& stream, const AdamW& args) {
+  put(stream, "adamw", [&](CudaStream& on) { cuda::adamw(on, args); });
+}
+void CudaKernels::sgd(Stream& stream, const Sgd& args) {
+  put(stream, "sgd", [&](CudaStream& on) { cuda::sgd(on, args); });
+}
 
 }  // namespace sluice::cuda

@@ -61,7 +61,10 @@ inline double relative_distance(const TestTensor& actual, const TestTensor& expe
   double distance = 0;
   double length = 0;
   for (std::size_t idx = 0; idx < b.size(); ++idx) {
-    if (std::isnan(a[idx]) && std::isnan(b[idx])) continue;
+    if (a[idx] == b[idx] || (std::isnan(a[idx]) && std::isnan(b[idx]))) {
+      if (std::isfinite(b[idx])) length += b[idx] * b[idx];
+      continue;
+    }
     distance += (a[idx] - b[idx]) * (a[idx] - b[idx]);
     length += b[idx] * b[idx];
   }
