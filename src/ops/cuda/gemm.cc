@@ -9,8 +9,9 @@
 #include <fmt/core.h>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "device/cuda/cuda_device.h"
-#include "device/cuda/cuda_error.h"
+#include "ops/cuda/finish_product.h"
 
 namespace sluice::cuda {
 namespace {
@@ -111,46 +112,52 @@ void Gemms::run(CudaStream& stream, const Gemm& args) {
   const GemmExtents extents = gemm_extents(args);
   if (extents.m == 0 || extents.n == 0) return;
   if (extents.k == 0) {
-    const std::uint64_t size = args.c.bytes().size();
-    if (args.into == Into::kOverwrite) {
-      cuda::require(cudaMemsetAsync(args.c.bytes().data(), 0, size, stream.handle()), "cudaMemsetAsync of a product");
-    }
-    if (has_bias(args)) add_bias(stream, args.c, args.bias);
+    finish_product(stream, {.c = args.c, .bias = args.bias, .into = args.into});
     return;
   }
-  // cuBLASLt adds a bias of the result's type, and loads it in vectors.
+  // cuBLASLt adds a bias of the result's type, which it loads in vectors, and makes no bf16 of f32.
   const bool adds_bias = has_bias(args) && args.c.dtype() == args.a.dtype() && alignment_of(args.bias) >= 16;
+  const bool finishes_bias = has_bias(args) && !adds_bias;
+  const bool makes_detour =
+      args.c.dtype() == DType::kBF16 && (args.a.dtype() == DType::kF32 || finishes_bias);  // by f32 in scratch memory
   const GemmKey key{.m = extents.m,
                     .n = extents.n,
                     .k = extents.k,
                     .transpose_a = args.transpose_a,
                     .transpose_b = args.transpose_b,
                     .operands = args.a.dtype(),
-                    .result = args.c.dtype(),
+                    .result = makes_detour ? DType::kF32 : args.c.dtype(),
                     .adds_bias = adds_bias,
-                    .into = args.into,
+                    .into = makes_detour ? Into::kOverwrite : args.into,
                     .a_alignment = alignment_of(args.a),
                     .b_alignment = alignment_of(args.b),
-                    .c_alignment = alignment_of(args.c)};
-  const std::uint64_t workspace_bytes = std::min(kWorkspaceBytes, stream.device().scratch().size_bytes());
-  {
-    const std::scoped_lock lock(mutex_);
-    const Plan& plan = plan_for(key, workspace_bytes);
-    if (adds_bias) {
-      const void* const bias = args.bias.bytes().data();
-      library_->require(library_->set_desc(plan.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
-                        "cublasLtMatmulDescSetAttribute of the bias");
-    }
-    const Scratch scratch = stream.scratch(plan.workspace_bytes, "a matrix product");
-    const float alpha = 1;
-    const float beta = args.into == Into::kAdd ? 1 : 0;
-    library_->require(library_->matmul(library_->handle(), plan.desc.get(), &alpha, args.b.bytes().data(), plan.b.get(),
-                                       args.a.bytes().data(), plan.a.get(), &beta, args.c.bytes().data(), plan.c.get(),
-                                       args.c.bytes().data(), plan.c.get(), &plan.algo, scratch.bytes().data(),
-                                       plan.workspace_bytes, stream.handle()),
-                      "cublasLtMatmul");
+                    .c_alignment = makes_detour ? 256 : alignment_of(args.c)};
+
+  const std::scoped_lock lock(mutex_);
+  const Plan& plan = plan_for(key, std::min(kWorkspaceBytes, stream.device().scratch().size_bytes()));
+  if (adds_bias) {
+    const void* const bias = args.bias.bytes().data();
+    library_->require(library_->set_desc(plan.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
+                      "cublasLtMatmulDescSetAttribute of the bias");
   }
-  if (has_bias(args) && !adds_bias) add_bias(stream, args.c, args.bias);
+  const std::uint64_t product_at = round_up(plan.workspace_bytes, Device::kAlignment);
+  const std::uint64_t product_bytes =
+      makes_detour ? static_cast<std::uint64_t>(extents.m * extents.n) * sizeof(float) : 0;
+  const Scratch scratch = stream.scratch(product_at + product_bytes, "a matrix product");
+  float* const product = reinterpret_cast<float*>(scratch.as<std::byte>() + product_at);
+  void* const c = makes_detour ? static_cast<void*>(product) : args.c.bytes().data();
+  const float alpha = 1;
+  const float beta = key.into == Into::kAdd ? 1 : 0;
+  library_->require(library_->matmul(library_->handle(), plan.desc.get(), &alpha, args.b.bytes().data(), plan.b.get(),
+                                     args.a.bytes().data(), plan.a.get(), &beta, c, plan.c.get(), c, plan.c.get(),
+                                     &plan.algo, scratch.bytes().data(), plan.workspace_bytes, stream.handle()),
+                    "cublasLtMatmul");
+  if (makes_detour) {
+    finish_product(
+        stream, {.c = args.c, .product = product, .bias = finishes_bias ? args.bias : TensorView(), .into = args.into});
+  } else if (finishes_bias) {
+    finish_product(stream, {.c = args.c, .bias = args.bias, .into = Into::kAdd});
+  }
 }
 
 }  // namespace sluice::cuda

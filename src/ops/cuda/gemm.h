@@ -55,7 +55,4 @@ class Gemms {
   std::map<GemmKey, std::unique_ptr<Plan>> plans_;
 };
 
-// c (m, n) += bias (n) in every row; f32 or bf16, each.
-void add_bias(CudaStream& stream, const TensorView& c, const TensorView& bias);
-
 }  // namespace sluice::cuda
