@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cards and the driver of this machine, as CUDA's runtime tells. Takes no memory on a card that has no context yet.
+// The cards and the driver of this machine, as CUDA's runtime tells. To ask a card what is free makes a context there,
+// which takes some of its memory until the process ends.
 #pragma once
 
 #include "device/cuda_plugin.h"

@@ -24,8 +24,8 @@ std::vector<Case> cases() {
       for (const std::int64_t dim : {1, 3, 33, 128, 511, 2500, 4096, 14336}) {
         all.push_back({kind, dtype, 5, dim, dim, {}});
       }
-      all.push_back({kind, dtype, 3000, 1024, 1024, {}});                        // several parts
-      all.push_back({kind, dtype, 700, 1024, 128, {}});                          // heads that fill the row
+      all.push_back({kind, dtype, 400, 1024, 1024, {}});                         // several parts
+      all.push_back({kind, dtype, 100, 1024, 128, {}});                          // heads that fill the row
       all.push_back({kind, dtype, 40, 45, 9, {.first_col = 5, .num_runs = 3}});  // heads within it
       all.push_back({kind, dtype, 70, 768, 64, {.first_col = 128, .num_runs = 8}});
       all.push_back({kind, dtype, 2, 30000, 30000, {}});  // sums beyond shared memory
