@@ -99,7 +99,7 @@ Environment look_around(const EnvOptions& options) {
 
   Environment found{.cpu = read_cpu_info(),
                     .memory = read_memory_info(),
-                    .gpus = look_for_gpus(),
+                    .gpus = look_for_gpus(options.no_measure ? LinkProbe::kNone : LinkProbe::kMeasure),
                     .engine = choose_engine(options.directories, wish),
                     .directories = {}};
   for (const std::string& path : options.directories) {
@@ -269,7 +269,8 @@ void add_env_verb(CLI::App& app) {
       ->type_name("ENGINE")
       ->capture_default_str();
   verb->add_flag("--json", options->json, "Print one JSON object");
-  verb->add_flag("--no-measure", options->no_measure, "Do not write and read a scratch file to time the drives");
+  verb->add_flag("--no-measure", options->no_measure,
+                 "Do not time the drives with a scratch file, nor the links to cards");
   verb->callback([options] { run_env(*options); });
 }
 

@@ -3,20 +3,31 @@
 // why there is none to compute on.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "device/cuda_plugin.h"
+#include "device/link_speed.h"
 
 namespace sluice {
 
-struct GpuReport {
-  CudaFindings found;
-  std::string none_because;  // empty: there is a card to compute on
+enum class LinkProbe : std::uint8_t { kNone, kMeasure };
+
+struct CardLink {
+  LinkSpeed speed;
+  std::string why_not;  // empty: it was measured
 };
 
-GpuReport look_for_gpus();
+struct GpuReport {
+  CudaFindings found;
+  std::vector<CardLink> links;  // of each card
+  std::string none_because;     // empty: there is a card to compute on
+};
+
+GpuReport look_for_gpus(LinkProbe probe);
 
 // {"devices": [...], "driver": ..., "libraries": [...], "none_because": ...}; what is unknown is null.
 nlohmann::ordered_json to_json(const GpuReport& report);
