@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fused where the CPU fuses, so that the bits are the same. A thread takes four elements; of 8-bit moments, a block
 // takes a block of them, one element a thread.
-#include <algorithm>
+#include <array>
 
 #include "ops/adamw_factors.h"
 #include "ops/cuda/adamw.h"
@@ -126,24 +126,14 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Values and encoding of both ranges, for shared memory.
+// Values and encoding of both ranges. In global memory: a warp's codes differ, which constant memory is slow for.
 struct CodeTables {
-  float m_values[256];
-  float v_values[256];
-  DynamicEncoding m;
-  DynamicEncoding v;
+  std::array<float, 256> m_values = dynamic_map(CodeRange::kSigned);
+  std::array<float, 256> v_values = dynamic_map(CodeRange::kUnsigned);
+  DynamicEncoding m = dynamic_encoding(CodeRange::kSigned);
+  DynamicEncoding v = dynamic_encoding(CodeRange::kUnsigned);
 };
-
-CodeTables make_code_tables() {
-  CodeTables tables{};
-  const std::array<float, 256> m_values = dynamic_map(CodeRange::kSigned);
-  const std::array<float, 256> v_values = dynamic_map(CodeRange::kUnsigned);
-  std::copy(m_values.begin(), m_values.end(), tables.m_values);
-  std::copy(v_values.begin(), v_values.end(), tables.v_values);
-  tables.m = dynamic_encoding(CodeRange::kSigned);
-  tables.v = dynamic_encoding(CodeRange::kUnsigned);
-  return tables;
-}
+__device__ constexpr CodeTables kCodeTables;
 
 constexpr float kToWhole = 12582912.0F;  // 1.5 * 2^23: what is added to it loses its fraction
 
@@ -192,24 +182,23 @@ struct MomentCodes {
 
 template <class Master, typename Grad>
 __global__ void __launch_bounds__(kThreads)
-    adamw_blocks_kernel(AdamWFactors with, Master master, const Grad* grad, MomentCodes codes, std::int64_t count,
-                        const __grid_constant__ CodeTables tables) {
+    adamw_blocks_kernel(AdamWFactors with, Master master, const Grad* grad, MomentCodes codes, std::int64_t count) {
   static_assert(kThreads == kMomentBlock);
   const std::int64_t block = blockIdx.x;
   const std::int64_t at = block * kMomentBlock + threadIdx.x;
   const bool within = at < count;
   Moments moments{0, 0};
   if (within) {
-    moments = {__fmul_rn(tables.m_values[codes.m[at]], codes.m_absmax[block]),
-               __fmul_rn(tables.v_values[codes.v[at]], codes.v_absmax[block])};
+    moments = {__fmul_rn(kCodeTables.m_values.data()[codes.m[at]], codes.m_absmax[block]),
+               __fmul_rn(kCodeTables.v_values.data()[codes.v[at]], codes.v_absmax[block])};
     const float updated = step(with, master.template load<1>(at).at[0], to_float(grad[at]), moments);
     master.store(at, Pack<float, 1>{updated});
   }
   const float m_absmax = absmax_over_block(moments.m);
   const float v_absmax = absmax_over_block(moments.v);  // after which every thread has read the old ones
   if (within) {
-    codes.m[at] = encode_signed(tables.m, normalised(moments.m, m_absmax));
-    codes.v[at] = encode_unsigned(tables.v, normalised(moments.v, v_absmax), moments.v > 0);
+    codes.m[at] = encode_signed(kCodeTables.m, normalised(moments.m, m_absmax));
+    codes.v[at] = encode_unsigned(kCodeTables.v, normalised(moments.v, v_absmax), moments.v > 0);
   }
   if (threadIdx.x == 0) {
     codes.m_absmax[block] = m_absmax;
@@ -247,7 +236,7 @@ void adamw(CudaStream& stream, const AdamW& args) {
             with, master, grad,
             MomentCodes{data<std::uint8_t>(args.m), data<std::uint8_t>(args.v), data<float>(args.m_absmax),
                         data<float>(args.v_absmax)},
-            count, make_code_tables());
+            count);
     }
   });
 }

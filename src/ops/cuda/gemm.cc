@@ -42,7 +42,7 @@ struct Gemms::Plan {
 Gemms::Gemms() = default;
 Gemms::~Gemms() = default;
 
-Gemms::Plan& Gemms::plan_for(const GemmKey& key, std::uint64_t workspace_bytes) {
+Gemms::Plan& Gemms::plan_for(const GemmKey& key, const void* bias, std::uint64_t workspace_bytes) {
   if (const auto found = plans_.find(key); found != plans_.end()) return *found->second;
   if (!library_) library_ = std::make_unique<CublasLt>();
   const CublasLt& lt = *library_;
@@ -59,6 +59,7 @@ Gemms::Plan& Gemms::plan_for(const GemmKey& key, std::uint64_t workspace_bytes) 
   if (key.adds_bias) {
     set_desc(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     set_desc(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, as_cuda(key.operands));
+    set_desc(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);  // the choice goes by it too; every use has its own
   }
 
   // Of a matrix (rows, cols) by rows.
@@ -134,9 +135,9 @@ void Gemms::run(CudaStream& stream, const Gemm& args) {
                     .c_alignment = makes_detour ? 256 : alignment_of(args.c)};
 
   const std::scoped_lock lock(mutex_);
-  const Plan& plan = plan_for(key, std::min(kWorkspaceBytes, stream.device().scratch().size_bytes()));
+  const void* const bias = args.bias.bytes().data();
+  const Plan& plan = plan_for(key, bias, std::min(kWorkspaceBytes, stream.device().scratch().size_bytes()));
   if (adds_bias) {
-    const void* const bias = args.bias.bytes().data();
     library_->require(library_->set_desc(plan.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
                       "cublasLtMatmulDescSetAttribute of the bias");
   }

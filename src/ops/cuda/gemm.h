@@ -48,7 +48,7 @@ class Gemms {
  private:
   struct Plan;
 
-  Plan& plan_for(const GemmKey& key, std::uint64_t workspace_bytes);
+  Plan& plan_for(const GemmKey& key, const void* bias, std::uint64_t workspace_bytes);
 
   std::mutex mutex_;
   std::unique_ptr<CublasLt> library_;  // null: no product yet
