@@ -6,12 +6,14 @@
 
 #include <fmt/core.h>
 
+#include "base/error.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_findings.h"
 #include "device/cuda/cuda_library.h"
 #include "device/cuda_plugin.h"
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/cuda_kernels.h"
+#include "ops/cuda/kernel_images.h"
 
 namespace sluice::cuda {
 namespace {
@@ -35,11 +37,23 @@ std::string cudnn_version(const CudaLibrary& library) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
+// Cards that could be used, but for kernels.
+void check_kernels(CudaFindings& found) {
+  bool any_usable = false;
+  for (std::size_t idx = 0; idx < found.cards.size(); ++idx) {
+    CudaCard& card = found.cards[idx];
+    if (card.why_not.empty()) card.why_not = why_no_kernels(static_cast<int>(idx));
+    any_usable = any_usable || card.why_not.empty();
+  }
+  if (found.why_not.empty() && !any_usable) found.why_not = "no card can be used";
+}
+
 class Plugin : public CudaPlugin {
  public:
   CudaFindings find() const override {
     CudaFindings found = find_cards();
-    if (found.driver.empty()) return found;  // those libraries need it themselves
+    if (found.driver.empty()) return found;  // the libraries need it themselves
+    check_kernels(found);
     found.libraries.push_back(look_at(open_cublas_lt(), cublas_lt_version));
     found.libraries.push_back(look_at(CudaLibrary("cuDNN", {"libcudnn.so.9"}), cudnn_version));
     return found;
@@ -47,6 +61,9 @@ class Plugin : public CudaPlugin {
 
   std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) override {
     auto device = std::make_unique<CudaDevice>(options);
+    if (const std::string why_not = why_no_kernels(options.card_idx); !why_not.empty()) {
+      throw DeviceError(fmt::format("card {} ({}) cannot be used: {}", options.card_idx, device->name(), why_not));
+    }
     device->use_kernels(std::make_shared<CudaKernels>());
     return device;
   }
