@@ -48,6 +48,12 @@ void check_kernels(CudaFindings& found) {
   if (found.why_not.empty() && !any_usable) found.why_not = "no card can be used";
 }
 
+void require_kernels(int card_idx) {
+  if (const std::string why_not = why_no_kernels(card_idx); !why_not.empty()) {
+    throw DeviceError(fmt::format("card {} cannot be used: {}", card_idx, why_not));
+  }
+}
+
 class Plugin : public CudaPlugin {
  public:
   CudaFindings find() const override {
@@ -60,10 +66,8 @@ class Plugin : public CudaPlugin {
   }
 
   std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) override {
+    require_kernels(options.card_idx);
     auto device = std::make_unique<CudaDevice>(options);
-    if (const std::string why_not = why_no_kernels(options.card_idx); !why_not.empty()) {
-      throw DeviceError(fmt::format("card {} ({}) cannot be used: {}", options.card_idx, device->name(), why_not));
-    }
     device->use_kernels(std::make_shared<CudaKernels>());
     return device;
   }
