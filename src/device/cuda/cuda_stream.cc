@@ -21,6 +21,8 @@ CudaStream::CudaStream(CudaDevice& device, std::string name)
     : device_(device), name_(std::move(name)), failures_(device.failures()) {
   device_.make_current();
   require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  // Now, not with the first host work: taking pinned memory waits for every stream, one of which may wait for us then.
+  host_ = std::make_unique<HostLane>(name_, device_.card_idx(), stream_);
 }
 
 CudaStream::~CudaStream() {
@@ -60,7 +62,6 @@ void CudaStream::run(std::function<void()> work) {
 }
 
 void CudaStream::run_locked(std::function<void()> work, StreamWatcher* watcher) {
-  if (!host_) host_ = std::make_unique<HostLane>(name_, device_.card_idx(), stream_);
   const std::uint64_t sequence = failures_->next_sequence();
   host_->put([failures = failures_, sequence, watcher, work = std::move(work)](cudaError_t state) {
     if (watcher != nullptr) watcher->begins();

@@ -71,7 +71,7 @@ class CudaStream : public Stream {
   std::atomic<StreamWatcher*> watcher_ = nullptr;
   std::mutex mutex_;
   std::uint64_t sequence_ = 0;      // of the work that is being put
-  std::unique_ptr<HostLane> host_;  // null: no host work yet
+  std::unique_ptr<HostLane> host_;
 };
 
 }  // namespace sluice::cuda
