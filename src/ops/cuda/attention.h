@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on a card, by the fastest way that can: cuDNN, our kernels on tensor cores, or our kernels in float. Which
-// one follows from shapes, dtypes and the scratch memory alone, so a step is computed in one way every time. Thread-safe.
+// one follows from shapes, dtypes and the scratch memory alone, so a step is computed in one way every time.
+// Thread-safe.
 #pragma once
 
 #include <array>

@@ -119,7 +119,7 @@ template <int kDim>
 constexpr int kForwardTile = kDim > 128 ? 32 : 64;
 
 template <int kDim>
-constexpr int kForwardFloats = 2 * kForwardTile<kDim> * kPitch<kDim> + kForwardTile<kDim> * (kForwardTile<kDim> + 1);
+constexpr int kForwardFloats = 2 * kForwardTile<kDim>* kPitch<kDim> + kForwardTile<kDim>*(kForwardTile<kDim> + 1);
 
 template <int kDim>
 __global__ void __launch_bounds__(kThreads) forward_kernel(const AttentionArgs args, const TileTable table) {
@@ -159,8 +159,8 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(const AttentionArgs a
 #pragma unroll
       for (int j = 0; j < kEach; ++j) {
         const int key = first + tx + kSide * j;
-        scores[i][j] = key >= first_key && key <= last_key && key < owner.segment.k_count ? map.score(scores[i][j])
-                                                                                          : -INFINITY;
+        scores[i][j] =
+            key >= first_key && key <= last_key && key < owner.segment.k_count ? map.score(scores[i][j]) : -INFINITY;
         row_max = fmaxf(row_max, scores[i][j]);
       }
       row_max = fmaxf(largest[i], over_row(row_max, [](float a, float b) { return fmaxf(a, b); }));
@@ -203,8 +203,8 @@ template <int kDim>
 constexpr int kBackwardTile = kDim > 128 ? 16 : 32;
 
 template <int kDim>
-constexpr int kBackwardFloats =
-    4 * kBackwardTile<kDim> * kPitch<kDim> + 2 * kBackwardTile<kDim> * (kBackwardTile<kDim> + 1);
+constexpr int kBackwardFloats = 4 * kBackwardTile<kDim>* kPitch<kDim> +
+                                2 * kBackwardTile<kDim>*(kBackwardTile<kDim> + 1);
 
 struct WeightAndSlope {
   float weight;  // P

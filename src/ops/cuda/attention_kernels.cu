@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cuda/attention_kernels.h"
-
 #include "ops/cuda/attention_tiles.cuh"
 #include "ops/cuda/reduction.cuh"
 
@@ -28,7 +27,8 @@ AttentionArgs common_args(const Args& args) {
   on_card.num_kv_heads = static_cast<int>(args.shape.num_kv_heads);
   on_card.head_dim = static_cast<int>(args.shape.head_dim);
   // A window that is wider than any segment is none.
-  on_card.window = args.shape.window > std::numeric_limits<std::int32_t>::max() ? 0 : static_cast<int>(args.shape.window);
+  on_card.window =
+      args.shape.window > std::numeric_limits<std::int32_t>::max() ? 0 : static_cast<int>(args.shape.window);
   on_card.scale = args.shape.scale;
   on_card.cap = args.shape.soft_cap;
   return on_card;
@@ -74,9 +74,7 @@ AttentionArgs attention_args(const AttentionBackward& args) {
 }
 
 bool suits_tensor_cores(const AttentionForward& args) { return inputs_suit(args); }
-bool suits_tensor_cores(const AttentionBackward& args) {
-  return inputs_suit(args) && suits(head_matrix(args.dout));
-}
+bool suits_tensor_cores(const AttentionBackward& args) { return inputs_suit(args) && suits(head_matrix(args.dout)); }
 
 void attention_delta(CudaStream& stream, const AttentionBackward& args, const AttentionArgs& on_card) {
   for_each_table(args.segments, TileOf::kRows, on_card.group, kDeltaRows, [&](const TileTable& table) {

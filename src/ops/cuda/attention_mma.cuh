@@ -102,7 +102,7 @@ void launch_tiles(CudaStream& stream, Kernel* kernel, int num_threads, int share
   require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
           "cudaFuncSetAttribute for attention");
   kernel<<<num_blocks(args, table), num_threads, static_cast<std::size_t>(shared_bytes), stream.handle()>>>(args,
-                                                                                                          table);
+                                                                                                            table);
 }
 
 }  // namespace sluice::cuda

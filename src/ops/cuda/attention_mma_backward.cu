@@ -170,8 +170,8 @@ __global__ void __launch_bounds__(Cut<kDim>::kThreads, kDim > 64 ? 1 : 2)
       float slopes[kBlocks][4];   // dP^T, then dS^T
       multiply_rows<kDim>(weights, warp_k, q + slot * kRowTile);
       if constexpr (kDk) multiply_rows<kDim>(slopes, warp_v, dout + slot * kRowTile);
-      const bool is_masked = !owner.all_see_all(first, min(first + C::kBy, owner.num_rows()), warp_key,
-                                                min(warp_key + 16, past_key));
+      const bool is_masked =
+          !owner.all_see_all(first, min(first + C::kBy, owner.num_rows()), warp_key, min(warp_key + 16, past_key));
 #pragma unroll
       for (int block = 0; block < kBlocks; ++block) {
         const int col = 8 * block + 2 * t;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/cuda/attention_packing.h"
-
 #include <algorithm>
 
 #include "base/check.h"
+#include "ops/cuda/attention_packing.h"
 #include "ops/cuda/element.cuh"
 
 namespace sluice::cuda {

@@ -30,7 +30,7 @@ struct OffsetList {
 struct DocumentLists {
   static constexpr int kMaxLists = 6;
 
-  int num_sequences = 0;          // at least as many as documents; the rest have length 0
+  int num_sequences = 0;            // at least as many as documents; the rest have length 0
   std::int32_t* lengths = nullptr;  // (sequences)
   OffsetList offsets[kMaxLists];
 };

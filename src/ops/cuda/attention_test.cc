@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/attention.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <span>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -195,7 +197,12 @@ TEST_F(CudaAttentionOp, Bf16ByTheFastest) {
     expect_forward_parity(c, DType::kBF16);
     expect_backward_parity(c, DType::kBF16, DType::kBF16);
   }
-  std::puts(described().c_str());
+  const std::string description = described();
+  std::puts(description.c_str());
+  if (description.find("no cuDNN") == std::string::npos && description.find("without cuDNN") == std::string::npos) {
+    EXPECT_THAT(description, ::testing::Not(::testing::HasSubstr("forward: 0 by cuDNN")));
+    EXPECT_THAT(description, ::testing::Not(::testing::HasSubstr("backward: 0 by cuDNN")));
+  }
 }
 
 TEST_F(CudaAttentionOp, GradientsOfBf16InF32) {
@@ -204,40 +211,96 @@ TEST_F(CudaAttentionOp, GradientsOfBf16InF32) {
   }
 }
 
+// Tensors of a case on a card alone; a thousand rows of random numbers, over and over.
+class SpeedTensors {
+ public:
+  SpeedTensors(Device& card, Stream& stream, const Case& c)
+      : q_cols_(c.shape.num_heads * c.shape.head_dim), kv_cols_(c.shape.num_kv_heads * c.shape.head_dim) {
+    const auto take = [&](std::int64_t width) {
+      const TestTensor some = random_tensor(DType::kBF16, {1000, width}, static_cast<std::uint64_t>(width));
+      const std::span<const std::byte> bytes = some.view().bytes();
+      const std::uint64_t size = static_cast<std::uint64_t>(c.num_queries * width) * 2;
+      buffers_.push_back(card.allocate(size, "a test's tensor"));
+      for (std::uint64_t at = 0; at < size; at += bytes.size()) {
+        const std::uint64_t count = std::min<std::uint64_t>(bytes.size(), size - at);
+        stream.copy(buffers_.back().bytes().subspan(at, count), bytes.first(count));
+      }
+      stream.synchronize();
+      return TensorView(buffers_.back().bytes(), DType::kBF16, {c.num_queries, width});
+    };
+    qkv_ = take(q_cols_ + 2 * kv_cols_);
+    dqkv_ = take(q_cols_ + 2 * kv_cols_);
+    out_ = take(q_cols_);
+    dout_ = take(q_cols_);
+    buffers_.push_back(card.allocate(static_cast<std::uint64_t>(c.shape.num_heads * c.num_queries) * 4, "a test's"));
+    log_sum_exp_ = TensorView(buffers_.back().bytes(), DType::kF32, {c.shape.num_heads, c.num_queries});
+  }
+
+  void put_forward(Stream& stream, const Case& c) const {
+    attention_forward(stream, {.shape = c.shape,
+                               .segments = c.segments,
+                               .q = {qkv_, 0},
+                               .k = {qkv_, q_cols_},
+                               .v = {qkv_, q_cols_ + kv_cols_},
+                               .out = out_,
+                               .log_sum_exp = log_sum_exp_});
+  }
+  void put_backward(Stream& stream, const Case& c) const {
+    attention_backward(stream, {.shape = c.shape,
+                                .segments = c.segments,
+                                .q = {qkv_, 0},
+                                .k = {qkv_, q_cols_},
+                                .v = {qkv_, q_cols_ + kv_cols_},
+                                .out = out_,
+                                .log_sum_exp = log_sum_exp_,
+                                .dout = dout_,
+                                .dq = {dqkv_, 0},
+                                .dk = {dqkv_, q_cols_},
+                                .dv = {dqkv_, q_cols_ + kv_cols_}});
+  }
+
+ private:
+  std::int64_t q_cols_, kv_cols_;
+  std::vector<Buffer> buffers_;
+  TensorView qkv_, dqkv_, out_, dout_, log_sum_exp_;
+};
+
 // Not a check: run it with --gtest_also_run_disabled_tests --gtest_filter='*Speed*'.
 TEST_F(CudaAttentionOp, DISABLED_Speed) {
   const auto time = [&](const char* way, const Case& c, const CudaDeviceOptions& options) {
     use_card(options);
-    const Tensors t(c, DType::kBF16, DType::kBF16);
     const std::unique_ptr<Stream> stream = card().make_stream("speed");
-    const Place at(card(), *stream);
-    double area = 0;  // of (query, key) pairs
-    for (const AttentionSegment& s : c.segments) area += 0.5 * static_cast<double>(s.q_count * s.q_count);
-    const double flops = 4 * area * static_cast<double>(c.shape.num_heads * c.shape.head_dim);
-    const auto seconds = [&](const auto& put, int count) {
+    const SpeedTensors tensors(card(), *stream, c);
+    double pairs = 0;  // of queries and keys
+    for (const AttentionSegment& s : c.segments) pairs += 0.5 * static_cast<double>(s.q_count * s.q_count);
+    const double flops = 4 * pairs * static_cast<double>(c.shape.num_heads * c.shape.head_dim);
+    const auto seconds = [&](const auto& put) {
+      constexpr int kCount = 10;
       put();
       stream->synchronize();
       const auto start = std::chrono::steady_clock::now();
-      for (int round = 0; round < count; ++round) put();
+      for (int round = 0; round < kCount; ++round) put();
       stream->synchronize();
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / count;
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kCount;
     };
-    const double forward = seconds([&] { put_forward(*stream, at, c, t); }, 10);
-    const double backward = seconds([&] { put_backward(*stream, at, c, t); }, 10);
-    std::printf("%-28s %-12s forward %7.3f ms %6.1f TFLOP/s, backward %7.3f ms %6.1f TFLOP/s\n", c.name.c_str(), way,
-                forward * 1e3, flops / forward * 1e-12, backward * 1e3, 2.5 * flops / backward * 1e-12);
-    std::printf("  %s\n", described().c_str());
+    const double forward = seconds([&] { tensors.put_forward(*stream, c); });
+    const double backward = seconds([&] { tensors.put_backward(*stream, c); });
+    std::printf("%s, %s: forward %.3f ms, %.1f TFLOP/s; backward %.3f ms, %.1f TFLOP/s\n  %s\n", c.name.c_str(), way,
+                forward * 1e3, flops / forward * 1e-12, backward * 1e3, 2.5 * flops / backward * 1e-12,
+                described().c_str());
   };
-  const std::vector<Case> shapes = {documents("1 x 12000, 32/8 of 128", shape_of(32, 8, 128), {12000}),
-                                    documents("5 documents, 32/8 of 128", shape_of(32, 8, 128),
-                                              {3000, 5000, 1000, 2000, 1000})};
-  for (const Case& c : shapes) {
-    time("own", c,
-         {.arena_bytes = 2 * kGiB, .scratch_bytes = 64 * kMiB, .attention = CudaAttention::kOwnKernels});
-    time("64 MiB", c, {.arena_bytes = 2 * kGiB, .scratch_bytes = 64 * kMiB});
-    time("2 GiB", c, {.arena_bytes = 4 * kGiB, .scratch_bytes = 2 * kGiB});
-    time("12 GiB", c, {.arena_bytes = 14 * kGiB, .scratch_bytes = 12 * kGiB});
+  const CudaDeviceOptions own = {
+      .arena_bytes = 2 * kGiB, .scratch_bytes = 64 * kMiB, .attention = CudaAttention::kOwnKernels};
+  for (const Case& c :
+       {documents("1 x 12000, 32/8 of 128", shape_of(32, 8, 128), {12000}),
+        documents("5 documents of 12000, 32/8 of 128", shape_of(32, 8, 128), {3000, 5000, 1000, 2000, 1000})}) {
+    time("own kernels", c, own);
+    time("64 MiB of scratch", c, {.arena_bytes = 2 * kGiB, .scratch_bytes = 64 * kMiB});
+    time("2 GiB of scratch", c, {.arena_bytes = 4 * kGiB, .scratch_bytes = 2 * kGiB});
+    time("12 GiB of scratch", c, {.arena_bytes = 14 * kGiB, .scratch_bytes = 12 * kGiB});
   }
+  time("own kernels", documents("1 x 12000, 8/4 of 256", shape_of(8, 4, 256), {12000}), own);
+  time("own kernels", documents("1 x 12000, 32/8 of 64", shape_of(32, 8, 64), {12000}), own);
 }
 
 }  // namespace

@@ -72,9 +72,7 @@ struct TileOwner {
 
   __device__ int num_rows() const { return segment.q_count * group; }
   __device__ int last_key(int query) const { return segment.k_count - segment.q_count + query; }
-  __device__ int first_key(int query) const {
-    return window == 0 ? 0 : max(0, last_key(query) - window + 1);
-  }
+  __device__ int first_key(int query) const { return window == 0 ? 0 : max(0, last_key(query) - window + 1); }
   __device__ std::int64_t token(int row) const { return segment.q_first + row / group; }
   __device__ int head(int row) const { return kv_head * group + row % group; }
 

@@ -20,6 +20,8 @@ constexpr float kHidden = -std::numeric_limits<float>::infinity();
 constexpr float kUnit = 1;
 constexpr std::uint64_t kElementBytes = 2;
 constexpr std::uint64_t kSliceAlignment = 256;
+// Of a backward that is cut small: beyond, launches take longer than kernels of our own.
+constexpr std::int64_t kMaxCalls = 64;
 
 // Lengths come in quarters of powers of two, so that few plans serve all.
 std::int64_t rounded_tokens(std::int64_t num_tokens) {
@@ -28,7 +30,11 @@ std::int64_t rounded_tokens(std::int64_t num_tokens) {
   return (num_tokens + step - 1) / step * step;
 }
 
-std::int64_t rounded_sequences(std::size_t count) { return static_cast<std::int64_t>(std::bit_ceil(count)); }
+std::int64_t rounded_sequences(std::size_t count) {
+  const std::size_t power = std::bit_ceil(count);
+  const std::size_t less = power / 4 * 3;
+  return static_cast<std::int64_t>(count <= less ? less : power);
+}
 
 int longest(const std::vector<PackedDocument>& documents) {
   int most = 0;
@@ -95,7 +101,8 @@ class Slices {
 struct ListSlices {
   ListSlices(Slices& slices, std::int64_t sequences)
       : num_sequences(sequences), lengths(slices.take(static_cast<std::uint64_t>(sequences) * sizeof(std::int32_t))) {
-    for (std::uint64_t& at : offsets) at = slices.take(static_cast<std::uint64_t>(sequences + 1) * sizeof(std::int64_t));
+    for (std::uint64_t& at : offsets)
+      at = slices.take(static_cast<std::uint64_t>(sequences + 1) * sizeof(std::int64_t));
   }
 
   std::int64_t num_sequences;
@@ -234,9 +241,12 @@ bool CudnnAttention::forward(CudaStream& stream, const AttentionForward& args) {
 // Documents that go at once, and where what they need is in scratch memory. Everything that cuDNN asks to have the
 // layout of queries or keys is packed: it is known to go wrong where gradients lie otherwise than what they are of.
 struct CudnnAttention::BackwardPart {
-  BackwardPart(CudnnAttentionShape shape_of_it, const CudnnPlan* plan_of_it, std::vector<PackedDocument> documents_of_it,
-               Slices& slices)
-      : shape(shape_of_it), plan(plan_of_it), documents(std::move(documents_of_it)), lists(slices, shape.num_sequences) {
+  BackwardPart(CudnnAttentionShape shape_of_it, const CudnnPlan* plan_of_it,
+               std::vector<PackedDocument> documents_of_it, Slices& slices)
+      : shape(shape_of_it),
+        plan(plan_of_it),
+        documents(std::move(documents_of_it)),
+        lists(slices, shape.num_sequences) {
     const auto rows = static_cast<std::uint64_t>(total(documents));
     const std::uint64_t q_bytes = rows * static_cast<std::uint64_t>(shape.q_row) * kElementBytes;
     const std::uint64_t k_bytes = rows * static_cast<std::uint64_t>(shape.k_row) * kElementBytes;
@@ -287,7 +297,9 @@ std::optional<CudnnAttention::BackwardCut> CudnnAttention::cut_backward(const At
     const auto most = static_cast<std::uint64_t>(rounded_tokens(longest(documents)));
     const std::uint64_t square_bytes =
         static_cast<std::uint64_t>(choice.num_sequences * choice.kv_heads * group) * most * most * kElementBytes;
-    if (square_bytes > scratch_bytes) continue;
+    const std::int64_t num_calls = (static_cast<std::int64_t>(documents.size()) + choice.num_sequences - 1) /
+                                   choice.num_sequences * (of.num_kv_heads / choice.kv_heads);
+    if (square_bytes > scratch_bytes || num_calls > kMaxCalls) continue;
     BackwardCut cut{.kv_heads_each = choice.kv_heads, .parts = {}, .scratch_bytes = 0};
     const auto step = static_cast<std::size_t>(choice.num_sequences);
     for (std::size_t first = 0; first < documents.size(); first += step) {
@@ -339,11 +351,11 @@ void CudnnAttention::put_part(CudaStream& stream, const AttentionBackward& args,
   pack(stream, part.documents, columns(args.v, k_col, OffsetList::kKeys, part.v, shape.v_row));
   const std::int64_t num_tokens = args.q.rows.shape()[0];
   pack(stream, part.documents,
-       PackedStatistics{.of_heads = reinterpret_cast<float*>(args.log_sum_exp.bytes().data()) +
-                                    q_col / shape.head_dim * num_tokens,
-                        .num_tokens = num_tokens,
-                        .packed = reinterpret_cast<float*>(scratch + part.statistics),
-                        .num_heads = static_cast<int>(shape.num_heads)});
+       PackedStatistics{
+           .of_heads = reinterpret_cast<float*>(args.log_sum_exp.bytes().data()) + q_col / shape.head_dim * num_tokens,
+           .num_tokens = num_tokens,
+           .packed = reinterpret_cast<float*>(scratch + part.statistics),
+           .num_heads = static_cast<int>(shape.num_heads)});
 
   std::vector<CudnnBinding> bindings = {{kQ, scratch + part.q},
                                         {kK, scratch + part.k},

@@ -57,9 +57,8 @@ class AttentionGraph {
   Tensor transposed_scores() {
     const std::int64_t h = shape_.num_heads;
     const std::int64_t s = shape_.num_tokens;
-    return graph.tensor({.type = CUDNN_DATA_BFLOAT16,
-                         .dims = {shape_.num_sequences, h, s, s},
-                         .strides = {h * s * s, s * s, 1, s}});
+    return graph.tensor(
+        {.type = CUDNN_DATA_BFLOAT16, .dims = {shape_.num_sequences, h, s, s}, .strides = {h * s * s, s * s, 1, s}});
   }
 
   Tensor combine(cudnnPointwiseMode_t mode, Tensor x, Tensor b) {
@@ -107,9 +106,8 @@ class AttentionGraph {
   Tensor inner(std::int64_t width, cudnnDataType_t type) {
     const std::int64_t h = shape_.num_heads;
     const std::int64_t s = shape_.num_tokens;
-    return graph.tensor({.type = type,
-                         .dims = {shape_.num_sequences, h, s, width},
-                         .strides = {h * s * width, s * width, width, 1}});
+    return graph.tensor(
+        {.type = type, .dims = {shape_.num_sequences, h, s, width}, .strides = {h * s * width, s * width, width, 1}});
   }
   Tensor index_along(Tensor x, std::int64_t axis, cudnnDataType_t precision) {
     const Tensor y = scores(CUDNN_DATA_INT32);
@@ -192,8 +190,7 @@ std::unique_ptr<CudnnPlan> plan_attention_backward(const Cudnn& cudnn, const Cud
   a.graph.pointwise({.mode = CUDNN_POINTWISE_MUL, .x = row_sums, .b = a.scalar(kOne)}, delta);
 
   const Tensor scores = a.mask_padding(a.scaled_products(q, k_transposed, scale));
-  const Tensor weights =
-      a.exp(a.mask_unseen(a.combine(CUDNN_POINTWISE_SUB, scores, a.statistics(kStatistics))));
+  const Tensor weights = a.exp(a.mask_unseen(a.combine(CUDNN_POINTWISE_SUB, scores, a.statistics(kStatistics))));
   gradient_of_keys(weights, dout, dv, kFullDv, shape.v_row, a.v_offsets);
 
   const Tensor dweights = a.scores();

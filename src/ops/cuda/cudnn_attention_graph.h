@@ -59,8 +59,8 @@ enum CudnnAttentionId : std::int64_t {
   kOutOffsets,   // of out
   kDoutOffsets,  // of dout
   kStatisticsOffsets,
-  kScale,           // f32 on the host, as all from here
-  kHiddenPadding,   // -infinity, as the next two; there where kMasksPadding
+  kScale,          // f32 on the host, as all from here
+  kHiddenPadding,  // -infinity, as the next two; there where kMasksPadding
   kHiddenFuture,
   kHiddenPast,
   kWindow,  // the window as a float; it and kHiddenPast are there where there is a window

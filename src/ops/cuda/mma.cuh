@@ -15,7 +15,7 @@ template <int kDim>
 constexpr int kTilePitch = kDim + 8;
 
 template <int kRows, int kDim>
-constexpr int kTileElements = kRows * kTilePitch<kDim>;
+constexpr int kTileElements = kRows* kTilePitch<kDim>;
 
 __device__ inline std::uint32_t shared_address(const void* at) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
@@ -55,8 +55,7 @@ __device__ inline void load_transposed(std::uint32_t (&to)[4], const Bf16* at) {
 }
 
 __device__ inline void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};\n"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
