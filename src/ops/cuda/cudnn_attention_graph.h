@@ -30,7 +30,7 @@ struct CudnnAttentionShape {
   std::int64_t out_row = 0;
   std::int64_t dout_row = 0;  // 0: the forward
 
-  auto operator<=>(const CudnnAttentionShape&) const = default;
+  auto operator<=>(const CudnnAttentionShape&) const = default;  // NOLINT(modernize-use-nullptr): made by the compiler
 
   bool is_grouped() const { return num_heads != num_kv_heads; }
 };
