@@ -81,6 +81,8 @@ std::vector<Case> cases() {
   all.push_back(with_cap(with_window(all.back(), 70), 2));
   all.back().name = "CachesWithWindowAndCap";
   all.push_back({"Generation", shape_of(8, 2, 128), {{0, 1, 0, 2000}}, 1, 2000});
+  all.push_back(
+      {"GenerationInAWindow", with_window(all.back(), 700).shape, {{0, 1, 0, 1500}, {1, 3, 1500, 900}}, 4, 2400});
   return all;
 }
 

@@ -110,8 +110,8 @@ struct TileOwner {
 
 // Tiles of rows cost more the later they are, tiles of keys the earlier: `latest_first` starts with the costly.
 template <bool kLatestFirst>
-__device__ inline TileOwner find_tile(const AttentionArgs& args, const TileTable& table) {
-  const int in_order = static_cast<int>(blockIdx.x) / args.num_kv_heads;
+__device__ inline TileOwner find_tile(const AttentionArgs& args, const TileTable& table, int block) {
+  const int in_order = block / args.num_kv_heads;
   const int tile = kLatestFirst ? table.num_tiles - 1 - in_order : in_order;
   int low = 0;
   int high = table.num_segments - 1;
@@ -125,10 +125,15 @@ __device__ inline TileOwner find_tile(const AttentionArgs& args, const TileTable
   }
   const SegmentTiles segment = table.at[low];
   return {.segment = segment,
-          .kv_head = static_cast<int>(blockIdx.x) % args.num_kv_heads,
+          .kv_head = block % args.num_kv_heads,
           .tile = tile - segment.first_tile,
           .group = args.group,
           .window = args.window};
+}
+
+template <bool kLatestFirst>
+__device__ inline TileOwner find_tile(const AttentionArgs& args, const TileTable& table) {
+  return find_tile<kLatestFirst>(args, table, static_cast<int>(blockIdx.x));
 }
 
 // Scores of a product q.k as the softmax sees them.
