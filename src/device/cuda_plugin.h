@@ -38,11 +38,15 @@ struct CudaFindings {
   std::vector<CudaLibraryFinding> libraries;
 };
 
+// What computes attention: cuDNN where it can and is there, or the plug-in's own kernels alone.
+enum class CudaAttention { kFastest, kOwnKernels };
+
 struct CudaDeviceOptions {
   int card_idx = 0;
   std::uint64_t arena_bytes = 0;  // taken at once; all device memory comes from it, kernels' scratch included
   // What kernels may use while they run. Matrix products like 32 MiB; other operations say when it does not do.
   std::uint64_t scratch_bytes = 64 * kMiB;
+  CudaAttention attention = CudaAttention::kFastest;
 };
 
 // Thread-safe. Devices that it made live no longer than it does.
@@ -56,7 +60,7 @@ class CudaPlugin {
 };
 
 // Both sides agree on everything above, or the number was not raised.
-inline constexpr std::uint32_t kCudaPluginVersion = 1;
+inline constexpr std::uint32_t kCudaPluginVersion = 2;
 // The library's only symbol: null where the version is another.
 using OpenCudaPlugin = CudaPlugin*(std::uint32_t version);
 inline constexpr const char* kCudaPluginEntry = "sluice_cuda_open";

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "device/device.h"
@@ -28,6 +29,9 @@ namespace sluice {
 class Kernels {
  public:
   virtual ~Kernels() = default;
+
+  // What was computed in which way, where there are several; for people.
+  virtual std::string describe() const = 0;
 
   virtual void gemm(Stream& stream, const Gemm& args) = 0;
 

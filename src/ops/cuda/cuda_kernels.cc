@@ -33,17 +33,19 @@ void put(Stream& stream, const char* what, const Issue& issue) {
 
 }  // namespace
 
-CudaKernels::CudaKernels() = default;
+CudaKernels::CudaKernels(const CudaDeviceOptions& options) : attentions_(options.attention) {}
 CudaKernels::~CudaKernels() = default;
+
+std::string CudaKernels::describe() const { return attentions_.describe(); }
 
 void CudaKernels::gemm(Stream& stream, const Gemm& args) {
   put(stream, "gemm", [&](CudaStream& on) { gemms_.run(on, args); });
 }
-void CudaKernels::attention_forward(Stream& /*stream*/, const AttentionForward& /*args*/) {
-  not_yet("attention_forward");
+void CudaKernels::attention_forward(Stream& stream, const AttentionForward& args) {
+  put(stream, "attention_forward", [&](CudaStream& on) { attentions_.forward(on, args); });
 }
-void CudaKernels::attention_backward(Stream& /*stream*/, const AttentionBackward& /*args*/) {
-  not_yet("attention_backward");
+void CudaKernels::attention_backward(Stream& stream, const AttentionBackward& args) {
+  put(stream, "attention_backward", [&](CudaStream& on) { attentions_.backward(on, args); });
 }
 void CudaKernels::norm_forward(Stream& stream, const NormForward& args) {
   put(stream, "norm_forward", [&](CudaStream& on) { cuda::norm_forward(on, args); });

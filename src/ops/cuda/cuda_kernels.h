@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "ops/cuda/attention.h"
 #include "ops/cuda/gemm.h"
 #include "ops/kernels.h"
 
@@ -14,8 +16,10 @@ namespace sluice::cuda {
 
 class CudaKernels : public Kernels {
  public:
-  CudaKernels();
+  explicit CudaKernels(const CudaDeviceOptions& options);
   ~CudaKernels() override;
+
+  std::string describe() const override;
 
   void gemm(Stream& stream, const Gemm& args) override;
   void attention_forward(Stream& stream, const AttentionForward& args) override;
@@ -49,6 +53,7 @@ class CudaKernels : public Kernels {
 
  private:
   Gemms gemms_;
+  Attentions attentions_;
 };
 
 }  // namespace sluice::cuda

@@ -68,7 +68,7 @@ class Plugin : public CudaPlugin {
   std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) override {
     require_kernels(options.card_idx);
     auto device = std::make_unique<CudaDevice>(options);
-    device->use_kernels(std::make_shared<CudaKernels>());
+    device->use_kernels(std::make_shared<CudaKernels>(options));
     return device;
   }
 };

@@ -97,6 +97,11 @@ class CudaTest : public ::testing::Test {
   }
 
   Device& card() { return *card_; }
+  // Instead of the card as it was made.
+  void use_card(const CudaDeviceOptions& options) {
+    card_.reset();
+    card_ = plugin_->make_device(options);
+  }
 
   // What each of `outputs` holds after `operation` on a card.
   std::vector<TestTensor> on_card(const Operation& operation, const std::vector<const TestTensor*>& outputs) {
