@@ -10,7 +10,6 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "base/units.h"
 #include "model/adapter_layout.h"
 #include "model/packed_block.h"
 #include "model/slice_layout.h"
@@ -92,7 +91,7 @@ void StepRunner::label(const std::string& text) {
 StepResult StepRunner::run(std::span<const PackedDocuments> micro_batches,
                            const std::vector<std::shared_future<void>>& ready, std::uint64_t dropout_seed) {
   dropout_seed_ = dropout_seed;
-  StepResult result = go(micro_batches, ready, Aim::kLearn);
+  StepResult result = go(micro_batches, ready, StepAim::kLearn);
   gradients_.wait();
   const std::span<const float> squares = gradients_.squares();
   result.squares.assign(squares.begin(), squares.end());
@@ -102,14 +101,14 @@ StepResult StepRunner::run(std::span<const PackedDocuments> micro_batches,
 
 StepResult StepRunner::evaluate(std::span<const PackedDocuments> micro_batches,
                                 const std::vector<std::shared_future<void>>& ready) {
-  return go(micro_batches, ready, Aim::kLossOnly);
+  return go(micro_batches, ready, StepAim::kLossOnly);
 }
 
 std::optional<std::size_t> StepRunner::find_not_finite(std::span<const PackedDocuments> micro_batches,
                                                        const std::vector<std::shared_future<void>>& ready) {
   not_finite_.reset();
   is_watching_ = true;
-  go(micro_batches, ready, Aim::kLossOnly);
+  go(micro_batches, ready, StepAim::kLossOnly);
   is_watching_ = false;
   return not_finite_;
 }
@@ -123,7 +122,7 @@ void StepRunner::watch(std::size_t slice_idx, const TensorView& output) {
 }
 
 StepResult StepRunner::go(std::span<const PackedDocuments> micro_batches,
-                          const std::vector<std::shared_future<void>>& ready, Aim aim) {
+                          const std::vector<std::shared_future<void>>& ready, StepAim aim) {
   aim_ = aim;
   const std::int64_t num_labels = count_labels(micro_batches);
   if (num_labels == 0) throw InvalidInput("a step has no token to learn from: every label is ignored");
@@ -131,7 +130,7 @@ StepResult StepRunner::go(std::span<const PackedDocuments> micro_batches,
   loss_sum_ = 0;
   const bool has_adapter = arch_.adapter.exists();
   adapters_ready_ = has_adapter ? ready : std::vector<std::shared_future<void>>();
-  weights_.follow(weight_order(micro_batches.size(), aim),
+  weights_.follow(weight_order(arch_, schedule_, static_cast<std::int64_t>(micro_batches.size()), aim),
                   has_adapter ? std::vector<std::shared_future<void>>(ready.size()) : ready);
   StepResult result{.num_labels = num_labels};
   const auto wave = static_cast<std::size_t>(schedule_.wave);
@@ -146,7 +145,7 @@ StepResult StepRunner::go(std::span<const PackedDocuments> micro_batches,
     }
     forward();
     head();
-    if (aim == Aim::kLearn) {
+    if (aim == StepAim::kLearn) {
       backward();
       embedding_backward();
     } else {
@@ -157,30 +156,6 @@ StepResult StepRunner::go(std::span<const PackedDocuments> micro_batches,
   wave_.clear();
   result.loss = loss_sum_ / static_cast<double>(num_labels);
   return result;
-}
-
-// As forward(), head() and backward() use them.
-std::vector<std::size_t> StepRunner::weight_order(std::size_t num_micro_batches, Aim aim) const {
-  std::vector<std::size_t> wave;
-  for (std::int64_t idx = 0; idx < arch_.num_vocab_ranges(); ++idx) wave.push_back(embedding_slice(idx));
-  if (arch_.learned_positions > 0) wave.push_back(positions_slice(arch_));
-  for (std::int64_t idx = 0; idx < arch_.num_layers(); ++idx) wave.push_back(block_slice(arch_, idx));
-  wave.push_back(final_norm_slice(arch_));
-  const int num_sweeps = arch_.num_vocab_ranges() > 1 && aim == Aim::kLearn ? 2 : 1;
-  for (int sweep = 0; sweep < num_sweeps; ++sweep) {
-    for (std::int64_t idx = 0; idx < arch_.num_vocab_ranges(); ++idx) wave.push_back(head_slice(arch_, idx));
-  }
-  if (aim == Aim::kLearn) {
-    for (std::int64_t last = arch_.num_layers(); last > 0; last -= schedule_.group) {
-      for (std::int64_t idx = std::max<std::int64_t>(0, last - schedule_.group); idx < last; ++idx) {
-        wave.push_back(block_slice(arch_, idx));
-      }
-    }
-  }
-  std::vector<std::size_t> order;
-  const auto num_waves = div_ceil(num_micro_batches, static_cast<std::uint64_t>(schedule_.wave));
-  for (std::uint64_t idx = 0; idx < num_waves; ++idx) order.insert(order.end(), wave.begin(), wave.end());
-  return order;
 }
 
 void StepRunner::begin_wave(std::span<const PackedDocuments> micro_batches) {
@@ -218,7 +193,7 @@ BlockPass StepRunner::block_pass(const Member& member, std::int64_t layer_idx, s
     const auto place = static_cast<std::uint64_t>(member.step_idx * arch_.num_layers() + layer_idx);
     pass.adapter = {.weights = keeper_.bytes(adapter_key(arch_, block_slice(arch_, layer_idx))),
                     .dropout_seed = Random(dropout_seed_ ^ Random(place).next()).next(),
-                    .dropout = aim_ == Aim::kLearn ? arch_.adapter.dropout : 0};
+                    .dropout = aim_ == StepAim::kLearn ? arch_.adapter.dropout : 0};
   }
   return pass;
 }
@@ -260,7 +235,7 @@ void StepRunner::forward() {
         label(fmt::format("{} forward, batch {}", slice_name(arch_, block_slice(arch_, idx)), batch));
         block_forward(block_pass(member, idx, slices[static_cast<std::size_t>(idx - first)]), x[batch], y, workspace());
         watch(block_slice(arch_, idx), y);
-        if (aim_ == Aim::kLearn) {
+        if (aim_ == StepAim::kLearn) {
           boundaries_.leave({member.batch_idx, idx});
         } else {
           boundaries_.drop({member.batch_idx, idx});
@@ -286,7 +261,7 @@ void StepRunner::end_gradients(std::size_t slice_idx, const std::string& key) {
 
 void StepRunner::head() {
   // The backward's boundaries are on their way while the head computes.
-  if (aim_ == Aim::kLearn) {
+  if (aim_ == StepAim::kLearn) {
     std::deque<BoundaryPlaces::Id> order;
     for (const Member& member : wave_) order.push_back({member.batch_idx, arch_.num_layers()});
     for (std::int64_t last = arch_.num_layers(); last > 0; last -= schedule_.group) {
@@ -307,13 +282,13 @@ void StepRunner::head() {
   const std::span<std::byte> norm = weights_.use(norm_idx, *stream_);
   std::span<std::byte> norm_gradients;
   label("head");
-  if (aim_ == Aim::kLearn) norm_gradients = begin_gradients(norm_idx, norm_key);
-  if (arch_.num_vocab_ranges() == 1 && aim_ == Aim::kLearn) {
+  if (aim_ == StepAim::kLearn) norm_gradients = begin_gradients(norm_idx, norm_key);
+  if (arch_.num_vocab_ranges() == 1 && aim_ == StepAim::kLearn) {
     head_at_once(norm, norm_gradients);
   } else {
     head_by_ranges(norm, norm_gradients);
   }
-  if (aim_ == Aim::kLearn) end_gradients(norm_idx, norm_key);
+  if (aim_ == StepAim::kLearn) end_gradients(norm_idx, norm_key);
   weights_.done(norm_idx, stream_->record());
 }
 
@@ -365,7 +340,7 @@ void StepRunner::head_by_ranges(std::span<std::byte> norm, std::span<std::byte> 
     }
     weights_.done(rows_idx, stream_->record());
   }
-  if (aim_ == Aim::kLossOnly) {
+  if (aim_ == StepAim::kLossOnly) {
     for (std::size_t idx = 0; idx < wave_.size(); ++idx) {
       losses_of_statistics(*stream_, states[idx].head.statistics, wave_[idx].batch->labels(), states[idx].losses);
     }

@@ -21,6 +21,7 @@
 #include "model/block.h"
 #include "model/model_ends.h"
 #include "plan/schedule.h"
+#include "plan/weight_order.h"
 #include "tier/run_keeper.h"
 #include "train/boundary_places.h"
 #include "train/gradient_places.h"
@@ -58,12 +59,10 @@ class StepRunner {
                                              const std::vector<std::shared_future<void>>& ready);
 
  private:
-  enum class Aim : std::uint8_t { kLearn, kLossOnly };
   struct Member;  // a micro-batch of the wave
 
   StepResult go(std::span<const PackedDocuments> micro_batches, const std::vector<std::shared_future<void>>& ready,
-                Aim aim);
-  std::vector<std::size_t> weight_order(std::size_t num_micro_batches, Aim aim) const;
+                StepAim aim);
   void begin_wave(std::span<const PackedDocuments> micro_batches);
   void forward();
   void head();
@@ -108,7 +107,7 @@ class StepRunner {
   std::vector<Member> wave_;
   bool is_first_ = true;
   bool is_last_ = true;
-  Aim aim_ = Aim::kLearn;
+  StepAim aim_ = StepAim::kLearn;
   std::vector<std::shared_future<void>> adapters_ready_;  // one a slice, where adapters are trained
   std::uint64_t dropout_seed_ = 0;
   float loss_scale_ = 1;
