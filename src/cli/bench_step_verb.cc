@@ -198,7 +198,7 @@ void bench_step(const StepArguments& arguments) {
   const ModelDescription model = describe_trained_model(files, folder, config);
   const Checkpoint checkpoint(files, engine, folder);
   const CheckpointSlices slices(checkpoint, model);
-  RunShape shape{.arch = model.arch, .machine = machine_for(config, stores, Remeasure::kIfChanged)};
+  RunShape shape{.arch = model.arch, .machine = machine_for(config, model.arch, stores, Remeasure::kIfChanged)};
   shape.default_budgets = budgets_here(shape.machine);
   const RunPlan run = plan_run(plan_request(config, shape), num_threads_of(config));
   const StepBenchResult result = run_step_bench({.model = &model,

@@ -101,8 +101,9 @@ void print_end(const TrainingJob& job, const RunPlan& run, const RunSummary& sum
 }
 
 RunPlan plan_job(const TrainingJob& job, TrainOutput output) {
-  RunShape shape{.arch = job.model().arch,
-                 .machine = machine_for(job.config(), job.store_directories(), Remeasure::kIfChanged)};
+  RunShape shape{
+      .arch = job.model().arch,
+      .machine = machine_for(job.config(), job.model().arch, job.store_directories(), Remeasure::kIfChanged)};
   shape.default_budgets = budgets_here(shape.machine);
   shape.num_steps = static_cast<std::int64_t>(job.total_steps());
   try {

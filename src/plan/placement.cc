@@ -74,6 +74,7 @@ void fill_host(const PlacementRequest& request, Schedule& schedule, Part part, s
 std::array<Part, 3> filling_order(const Architecture& arch, Residence residence) {
   if (arch.adapter.exists()) return {Part::kOptimizer, Part::kGradients, Part::kWeights};
   if (residence == Residence::kOptimizerHost) return {Part::kWeights, Part::kOptimizer, Part::kGradients};
+  if (residence == Residence::kGradientsFirst) return {Part::kGradients, Part::kWeights, Part::kOptimizer};
   return {Part::kWeights, Part::kGradients, Part::kOptimizer};
 }
 
@@ -110,6 +111,12 @@ Placed place(const PlacementRequest& request, Schedule schedule, Residence resid
   }
   placed.memory = memory_of(request, placed);
   std::uint64_t room = beyond(request.budgets.host, placed.memory.host.total());
+  if (residence == Residence::kGradientsHalf) {
+    std::uint64_t half = room / 2;
+    room -= half;
+    fill_host(request, placed.schedule, Part::kGradients, half);
+    room += half;
+  }
   for (const Part part : filling_order(*request.arch, residence)) fill_host(request, placed.schedule, part, room);
   placed.memory = memory_of(request, placed);
   return placed;
