@@ -76,6 +76,7 @@ Json to_json(const Architecture& arch, const Schedule& schedule) {
   return {{"dtype", dtype_name(schedule.dtype)},
           {"optimizer", name(schedule.optimizer)},
           {"wave", schedule.wave},
+          {"one_wave", schedule.is_one_wave},
           {"group", schedule.group},
           {"batch_tokens", schedule.batch_tokens},
           {"weight_places", schedule.weight_places},
@@ -96,6 +97,7 @@ Schedule schedule_from_json(const nlohmann::json& json, const Architecture& arch
   if (!optimizer) reader.fail("optimizer", fmt::format("one of {}", optimizer_state_names()));
   schedule.optimizer = *optimizer;
   schedule.wave = reader.require_int("wave", 1, kMostPlaces);
+  schedule.is_one_wave = reader.flag_or("one_wave", false);
   schedule.group = reader.require_int("group", 1, arch.num_layers());
   schedule.batch_tokens = reader.require_int("batch_tokens", 1, std::int64_t{1} << 40);
   const auto places = [&](const char* key, std::size_t least) {
