@@ -234,6 +234,7 @@ TEST(OptimizerLane, SmallStepsOfBf16WeightsAddUpInTheirTrailingBits) {
 // By how much an update misses, in parts of the way that AdamW goes.
 TEST(OptimizerLane, ShortMomentsGoNearlyWhereF32MomentsGo) {
   const Architecture arch = wide_arch();
+  const Slices whole = run(arch, {.optimizer = OptimizerState::kAdamWF32, .dtype = DType::kF32});
   for (const auto& [optimizer, tolerance] :
        {std::pair(OptimizerState::kAdamWBF16, 0.01), std::pair(OptimizerState::kAdamW8Bit, 0.05)}) {
     const Slices found = run(arch, {.optimizer = optimizer, .dtype = DType::kF32});
@@ -245,7 +246,7 @@ TEST(OptimizerLane, ShortMomentsGoNearlyWhereF32MomentsGo) {
     });
     const double way = kLearningRate * static_cast<double>(kNumSteps);
     EXPECT_LT(std::sqrt(squares / count), tolerance * way) << name(optimizer);
-    EXPECT_GT(squares, 0) << name(optimizer) << " has moments of its own";
+    EXPECT_FALSE(found == whole) << name(optimizer) << " has moments of its own";
   }
 }
 
