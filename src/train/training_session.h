@@ -84,7 +84,7 @@ class TrainingSession {
   void go_back(const std::string& snapshot, const std::vector<std::string>& dropped);
 
   // Forward, backward, and the start of the update. `note` is what the step's commit will say. Throws NotFinite, with
-  // nothing updated; what the last step's update has thrown.
+  // nothing updated; what the last step's update and its commit have thrown.
   SessionStep step(std::span<const PackedDocuments> micro_batches, const UpdateSettings& settings,
                    const std::string& note);
   StepResult evaluate(std::span<const PackedDocuments> micro_batches);
