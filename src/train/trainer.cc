@@ -31,6 +31,19 @@ std::vector<PackedDocuments> documents_of(const TrainingStep& step) {
 
 }  // namespace
 
+bool RunPosition::judge(double loss) {
+  evaluated_step = step;
+  const bool is_best = std::isfinite(loss) && (!best_loss || loss < *best_loss);
+  if (!is_best) {
+    ++evaluations_since_best;
+    return false;
+  }
+  best_loss = loss;
+  best_step = step;
+  evaluations_since_best = 0;
+  return true;
+}
+
 std::string RunPosition::to_note() const {
   nlohmann::ordered_json note{{"step", step},
                               {"epoch", data.epoch},
@@ -54,7 +67,8 @@ RunPosition RunPosition::from_note(const std::string& note) {
     json.at("best_step").get_to(position.best_step);
     json.at("evaluations_since_best").get_to(position.evaluations_since_best);
     json.at("evaluated_step").get_to(position.evaluated_step);
-    if (json.contains("best_loss")) position.best_loss = json.at("best_loss").get<double>();
+    const auto best_loss = json.find("best_loss");  // null: it was not finite
+    if (best_loss != json.end() && !best_loss->is_null()) position.best_loss = best_loss->get<double>();
   } catch (const nlohmann::json::exception&) {
     throw FormatError(
         fmt::format("the store's last commit says '{}', which is not of a training run; do the cache "
@@ -160,15 +174,9 @@ double Trainer::evaluate() {
 void Trainer::evaluate_and_judge(const TrainObserver& observer) {
   const double loss = evaluate();
   parts_.log->log(EvaluationEntry{.loss = loss});
-  if (!position_.best_loss || loss < *position_.best_loss) {
-    position_.best_loss = loss;
-    position_.best_step = position_.step;
-    position_.evaluations_since_best = 0;
+  if (position_.judge(loss)) {
     parts_.log->set_best(loss, parts_.folder->path(RunFolder::checkpoint_name(position_.step)));
-  } else {
-    ++position_.evaluations_since_best;
   }
-  position_.evaluated_step = position_.step;
   if (parts_.session->commits_every_step()) parts_.session->commit(position_.to_note());
   observer.on_evaluation(position_.step, loss);
 }
