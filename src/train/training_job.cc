@@ -292,7 +292,10 @@ void TrainingJob::open_log() {
     return;
   }
   if (std::filesystem::exists(folder_->path(std::string(kTrainerStateName)))) {
-    state = read_trainer_state(files_, *engine_, config_.output_dir);
+    // The rest is as the configuration has it now.
+    TrainerState before = read_trainer_state(files_, *engine_, config_.output_dir);
+    state.epoch = before.epoch;
+    state.log_history = std::move(before.log_history);
   }
   state.rewind(position_.step);
   state.global_step = position_.step;
