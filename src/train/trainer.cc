@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/units.h"
 
 namespace sluice {
@@ -275,7 +276,7 @@ std::string Trainer::how_to_go_back() const {
   // The step that was done last made the weights that fail: of those before it the newest is the one to go back to.
   std::optional<std::uint64_t> good;
   for (const std::uint64_t step : parts_.folder->checkpoints()) {
-    if (step < position_.step) good = step;
+    if (step < position_.step && parts_.session->has_snapshot(RunFolder::checkpoint_name(step))) good = step;
   }
   if (!good) {
     return fmt::format(
@@ -324,8 +325,14 @@ RunSummary Trainer::run_steps(const TrainObserver& observer, const ProgressSink&
 void Trainer::save_model(const TrainObserver& observer, const ProgressSink& progress) {
   TrainingSession& session = *parts_.session;
   const std::string best_name = RunFolder::checkpoint_name(position_.best_step);
-  const bool best = config_.load_best_model_at_end && position_.best_loss && position_.best_step != position_.step &&
-                    session.has_snapshot(best_name);
+  const bool wanted = config_.load_best_model_at_end && position_.best_loss && position_.best_step != position_.step;
+  const bool best = wanted && session.has_snapshot(best_name);
+  if (wanted && !best) {
+    log_warning(
+        fmt::format("load_best_model_at_end: there is no {}, where the held-out loss was lowest; the result is "
+                    "that of step {}",
+                    best_name, position_.step));
+  }
   parts_.folder->save_model(
       [&](std::size_t slice_idx) {
         return best ? session.weights_in(best_name, slice_idx) : session.weights(slice_idx);

@@ -210,6 +210,7 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
   if (note && start_ == JobStart::kResume) {
     drop_strays();
     session_->resume(*slices_);
+    if (return_step_) forget_lost_best();
   } else {
     // Where a new run finds a beginning, another was ended before it had made a step.
     position_ = {};
@@ -272,6 +273,15 @@ void TrainingJob::drop_strays() {
   for (const std::uint64_t step : folders) {
     if (step > position_.step) folder_->remove_checkpoint(step);
   }
+}
+
+void TrainingJob::forget_lost_best() {
+  if (!config_.load_best_model_at_end || !position_.best_loss) return;
+  if (session_->has_snapshot(RunFolder::checkpoint_name(position_.best_step))) return;
+  position_.best_loss.reset();
+  position_.best_step = 0;
+  position_.evaluations_since_best = 0;
+  session_->commit(position_.to_note());
 }
 
 void TrainingJob::open_log() {

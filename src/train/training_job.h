@@ -91,6 +91,8 @@ class TrainingJob {
   void restore_checkpoint();
   // What a crash may have left: snapshots without a folder, folders of steps that were given up.
   void drop_strays();
+  // Of a run that has gone back: a best checkpoint that was dropped since cannot be its result.
+  void forget_lost_best();
   void open_log();
 
   TrainConfig config_;

@@ -23,8 +23,9 @@ class TrainingJobs : public testing::Test {
     make_random_model(base_.path(), deep_config(1), {.spread = 0.1});
     write_handmade_model(base_.path(), "");
     std::string rows;
-    for (int idx = 0; idx < 12; ++idx) rows += R"({"text": "what is said once more and again"})"
-                                               "\n";
+    for (int idx = 0; idx < 12; ++idx)
+      rows += R"({"text": "what is said once more and again"})"
+              "\n";
     write_text(place_.path() + "/rows.jsonl", rows);
   }
 
@@ -75,6 +76,34 @@ TEST_F(TrainingJobs, AResumedRunIsLoggedAsItsConfigurationHasItNow) {
   EXPECT_EQ(state["max_steps"], 5);
   EXPECT_EQ(state["save_steps"], 3);
   EXPECT_EQ(state["log_history"].size(), 5U);
+}
+
+// A run that learns nothing has its best loss at its first step.
+TEST_F(TrainingJobs, GoingBackForgetsABestCheckpointThatIsGone) {
+  TrainConfig still = config();
+  still.learning_rate = 0;
+  still.max_steps = 3;
+  still.val_set_size = 2;
+  still.eval_strategy = still.save_strategy = RunStrategy::kSteps;
+  still.save_steps = {.steps = 1};
+  still.load_best_model_at_end = true;
+  run(still, JobStart::kNew);
+  const auto position_at = [&](std::uint64_t step) {
+    TrainingJob job(still, JobStart::kResume, BadRows::kRefuse, {});
+    job.go_back_to(step, nullptr);
+    open(job);
+    return job.position();
+  };
+  EXPECT_EQ(position_at(3).best_step, 1U);
+  std::filesystem::remove_all(path("run/checkpoint-1"));
+  const RunPosition position = position_at(2);
+  EXPECT_EQ(position.step, 2U);
+  EXPECT_EQ(position.best_loss, std::nullopt);
+  EXPECT_EQ(position.evaluations_since_best, 0U);
+  // And so it stays, also where the run is ended before its next step.
+  TrainingJob again(still, JobStart::kResume, BadRows::kRefuse, {});
+  open(again);
+  EXPECT_EQ(again.position(), position);
 }
 
 }  // namespace
