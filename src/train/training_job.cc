@@ -232,8 +232,19 @@ void TrainingJob::remove_old_run() {
   if (holds_run(config_.output_dir)) {
     log_warning(fmt::format("overwrite_output_dir: the run in {} and its checkpoints are removed", config_.output_dir));
   }
+  std::vector<std::string> stores = store_directories_;
+  if (std::filesystem::exists(folder_->path(std::string(kConfigName)))) {
+    try {
+      // The old run may have had other cache directories.
+      for (const std::string& directory : choose_directories(config_of(config_.output_dir))) {
+        stores.push_back(directory);
+      }
+    } catch (const Error& error) {
+      log_warning(fmt::format("what the old run left in its cache directories stays there: {}", error.what()));
+    }
+  }
   folder_->remove_run();
-  for (const std::string& directory : store_directories_) {
+  for (const std::string& directory : stores) {
     std::error_code failure;
     std::filesystem::remove_all(directory, failure);
     if (failure) throw IoError(failure.value(), fmt::format("could not remove {}: {}", directory, failure.message()));

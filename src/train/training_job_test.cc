@@ -106,5 +106,20 @@ TEST_F(TrainingJobs, GoingBackForgetsABestCheckpointThatIsGone) {
   EXPECT_EQ(again.position(), position);
 }
 
+TEST_F(TrainingJobs, ARunThatIsReplacedLeavesNothingInItsOwnCache) {
+  TrainConfig old = config();
+  old.cache = {path("old")};
+  run(old, JobStart::kNew);
+  ASSERT_FALSE(std::filesystem::is_empty(path("old")));
+  write_text(path("old/note"), "of somebody else");
+  TrainConfig fresh = config();
+  fresh.cache = {path("new")};
+  fresh.overwrite_output_dir = true;
+  run(fresh, JobStart::kNew);
+  EXPECT_FALSE(std::filesystem::is_empty(path("new")));
+  std::filesystem::remove(path("old/note"));
+  EXPECT_TRUE(std::filesystem::is_empty(path("old")));
+}
+
 }  // namespace
 }  // namespace sluice
