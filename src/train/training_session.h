@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model in training: device, host memory and drives as its schedule has them, and the store that survives it. Steps
 // follow one another while the optimizer of the last still runs. What is committed is whole: weights, optimizer state
-// and the caller's note, of one step. Where all state lives on the drives every step is committed as it is done; else
-// commit() writes what lives in memory first. For one thread.
+// and the caller's note, of one step. Where all that is durable lives on the drives every step is committed as it is
+// done; else commit() writes what lives in memory first. For one thread.
 #pragma once
 
 #include <cstdint>
