@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/machine_bench.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -225,13 +227,27 @@ std::optional<std::uint64_t> life_of(const std::string& directory) {
   return reading.health ? rated_life_bytes(*reading.health) : std::nullopt;
 }
 
+// Drives by the numbers of their file systems: directories come and go, and one drive is measured once.
+nlohmann::json drives_of(const std::vector<std::string>& directories) {
+  nlohmann::json drives = nlohmann::json::array();
+  for (const std::string& directory : directories) {
+    struct stat found {};
+    if (::stat(directory.c_str(), &found) == 0) {
+      drives.push_back(found.st_dev);
+    } else {
+      drives.push_back(nullptr);  // never kept: measuring refuses it
+    }
+  }
+  return drives;
+}
+
 nlohmann::json key_of(const MachineBenchOptions& options) {
   const CpuInfo cpu = read_cpu_info();
   return {{"cpu", cpu.model},
           {"num_cores", cpu.num_cores},
           {"num_threads", options.num_threads},
           {"memory_bytes", read_memory_info().total_bytes},
-          {"directories", options.directories}};
+          {"drives", drives_of(options.directories)}};
 }
 
 std::optional<Machine> cached_machine(const std::string& path, const nlohmann::json& key) {
@@ -239,7 +255,9 @@ std::optional<Machine> cached_machine(const std::string& path, const nlohmann::j
   try {
     const nlohmann::json json = read_json_file(path, kCacheBytes);
     if (!json.is_object() || !json.contains("key") || json["key"] != key) return std::nullopt;
-    return machine_from_json(json.value("machine", nlohmann::json()), path);
+    Machine machine = machine_from_json(json.value("machine", nlohmann::json()), path);
+    if (machine.drives.size() != key["drives"].size()) return std::nullopt;
+    return machine;
   } catch (const FormatError& error) {
     log_warning(fmt::format("{}; this machine is measured again", error.what()));
     return std::nullopt;
@@ -290,7 +308,10 @@ Machine this_machine(const MachineBenchOptions& options, const std::string& cach
   if (remeasure == Remeasure::kIfChanged) {
     if (std::optional<Machine> known = cached_machine(cache_path, key)) {
       PosixFileSystem files;
-      for (MachineDrive& drive : known->drives) drive.size_bytes = files.free_bytes(drive.name);
+      for (std::size_t idx = 0; idx < known->drives.size(); ++idx) {
+        known->drives[idx].name = options.directories[idx];
+        known->drives[idx].size_bytes = files.free_bytes(options.directories[idx]);
+      }
       return *known;
     }
   }

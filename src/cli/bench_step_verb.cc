@@ -184,7 +184,9 @@ void bench_step(const StepArguments& arguments) {
   const std::vector<std::string> drives = drive_directories(config);
   std::vector<std::string> stores;
   stores.reserve(drives.size());
-  for (const std::string& drive : drives) stores.push_back(drive + "/sluice-bench-step");
+  for (std::size_t idx = 0; idx < drives.size(); ++idx) {
+    stores.push_back(fmt::format("{}/sluice-bench-step-{}", drives[idx], idx));
+  }
   const bool made = is_shape(config.base_model);
   const std::string folder = made ? drives.front() + "/sluice-bench-step-model" : config.base_model;
   WorkDisplay display;

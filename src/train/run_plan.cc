@@ -95,15 +95,11 @@ RunPlan plan_run(const PlanRequest& request, std::size_t num_threads) {
 
 std::vector<std::string> drive_directories(const TrainConfig& config) {
   namespace fs = std::filesystem;
-  std::vector<std::string> wanted = config.cache;
-  // The folder's parent is there before the run and after it: one drive is measured once.
-  if (wanted.empty()) {
-    const fs::path out = fs::absolute(config.output_dir).lexically_normal();
-    wanted.push_back((out.has_filename() ? out : out.parent_path()).parent_path().string());
-  }
+  const std::vector<std::string> wanted = config.cache.empty() ? std::vector{config.output_dir} : config.cache;
   std::vector<std::string> directories;
   for (const std::string& directory : wanted) {
     fs::path path = fs::absolute(directory).lexically_normal();
+    if (!path.has_filename()) path = path.parent_path();
     while (!fs::exists(path) && path.has_relative_path()) path = path.parent_path();
     directories.push_back(path.string());
   }

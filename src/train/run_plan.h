@@ -34,7 +34,8 @@ struct RunPlan {
 // Throws what make_plan() does.
 RunPlan plan_run(const PlanRequest& request, std::size_t num_threads);
 
-// Directories that exist on the drives where the run's state goes, one a drive: what is measured for a plan.
+// Directories that exist on the drives where the run's state goes, one a drive: what is measured for a plan. Those of
+// two drives may be the same where neither is there yet.
 std::vector<std::string> drive_directories(const TrainConfig& config);
 
 std::size_t num_threads_of(const TrainConfig& config);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_plan.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/scratch_directory.h"
+
+namespace sluice {
+namespace {
+
+TEST(RunPlan, TheDriveIsThatOfTheOutputFolderOrOfWhatIsThereOfItsPath) {
+  const ScratchDirectory place;
+  TrainConfig config;
+  config.output_dir = place.path() + "/runs/one/";
+  EXPECT_THAT(drive_directories(config), testing::ElementsAre(place.path()));
+  std::filesystem::create_directories(place.path() + "/runs");
+  EXPECT_THAT(drive_directories(config), testing::ElementsAre(place.path() + "/runs"));
+  // It may be on another drive than its parent.
+  std::filesystem::create_directories(config.output_dir);
+  EXPECT_THAT(drive_directories(config), testing::ElementsAre(place.path() + "/runs/one"));
+  config.cache = {place.path() + "/runs", place.path() + "/a", place.path() + "/b/c"};
+  EXPECT_THAT(drive_directories(config), testing::ElementsAre(place.path() + "/runs", place.path(), place.path()));
+}
+
+}  // namespace
+}  // namespace sluice
