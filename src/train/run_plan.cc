@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "model/slice_layout.h"
+#include "tier/store_space.h"
 
 namespace sluice {
 namespace {
@@ -39,9 +40,11 @@ std::uint64_t least_staging_bytes(const PlanRequest& request) { return 4 * reque
 
 TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_bytes) {
   const bool is_cpu = machine.device.kind == Processor::kCpu;
+  Machine left = machine;
+  for (MachineDrive& drive : left.drives) drive.size_bytes -= std::min(drive.size_bytes, kDriveMarginBytes);
   return {.device = is_cpu ? free_host_bytes / 100 * 30 : machine.device.size_bytes / 100 * 95,
           .host = free_host_bytes / 100 * (is_cpu ? 40 : 90),
-          .drives = machine.drives_size_bytes()};
+          .drives = left.drives_size_bytes()};
 }
 
 PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {

@@ -15,7 +15,8 @@
 namespace sluice {
 
 // What a run takes where nobody says: nearly all, but some of everything is the system's, and a CPU that plays the
-// device has one memory for both. `free_host_bytes`: of host memory, what nobody uses.
+// device has one memory for both; the store leaves some of each drive. `free_host_bytes`: of host memory, what nobody
+// uses.
 TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_bytes);
 
 struct RunShape {
