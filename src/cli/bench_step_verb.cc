@@ -134,7 +134,7 @@ Json to_json(const StepBenchResult& result, const RunPlan& run) {
     steps.push_back({{"step_s", step.seconds}, {"bound_s", step.bound_s}, {"lanes", lanes_json(step.busy_s)}});
   }
   const Plan& plan = run.plan;
-  const StepMemory memory = step_memory(plan.request.arch, run.memory.schedule, run.memory.buffers);
+  const StepMemory& memory = plan.memory;
   const auto tier = [](std::uint64_t planned, std::uint64_t measured) {
     return Json{{"planned", planned}, {"peak", measured}};
   };
@@ -166,7 +166,7 @@ std::string to_text(const StepBenchResult& result, const RunPlan& run) {
                     seconds(plan.forecast.load.busy_s[idx])});
   }
   rows.push_back({"step", seconds(result.step_s), "", seconds(plan.forecast.step_s)});
-  const StepMemory memory = step_memory(plan.request.arch, run.memory.schedule, run.memory.buffers);
+  const StepMemory& memory = plan.memory;
   const auto peak = [](std::uint64_t planned, std::uint64_t measured) {
     return fmt::format("{} ({} planned)", format_bytes(measured), format_bytes(planned));
   };

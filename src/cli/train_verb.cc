@@ -53,7 +53,7 @@ void print_start(TrainingJob& job, const Plan& plan) {
 // What was planned beside what was seen.
 std::string end_table(const TrainingJob& job, const RunPlan& run, const RunSummary& summary, double step_tokens) {
   const Plan& plan = run.plan;
-  const StepMemory planned = step_memory(plan.request.arch, run.memory.schedule, run.memory.buffers);
+  const StepMemory& planned = plan.memory;
   const SessionUse use = job.session().use();
   const auto rate = [](double tokens, double seconds) {
     return seconds > 0 ? fmt::format("{:.0f}", tokens / seconds) : std::string("–");
@@ -71,7 +71,7 @@ std::string end_table(const TrainingJob& job, const RunPlan& run, const RunSumma
 void print_end(const TrainingJob& job, const RunPlan& run, const RunSummary& summary, const TrainDisplay& display) {
   const std::string& dir = job.config().output_dir;
   if (display.output() == TrainOutput::kJson) {
-    const StepMemory planned = step_memory(run.plan.request.arch, run.memory.schedule, run.memory.buffers);
+    const StepMemory& planned = run.plan.memory;
     const SessionUse use = job.session().use();
     nlohmann::ordered_json json{
         {"event", "end"},

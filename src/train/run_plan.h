@@ -29,7 +29,7 @@ struct RunShape {
 PlanRequest plan_request(const TrainConfig& config, const RunShape& shape);
 
 struct RunPlan {
-  Plan plan;
+  Plan plan;  // all that the run takes: a ring for its checkpoints too
   JobMemory memory;
 };
 // Throws what make_plan() does.

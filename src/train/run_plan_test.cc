@@ -38,5 +38,42 @@ TEST(RunPlan, OfEachDriveTheLastBytesAreNobodys) {
   EXPECT_EQ(default_budgets(machine, kGiB).drives, 0U);
 }
 
+PlanRequest small_request(const TierBudgets& budgets) {
+  PlanRequest request{.model = "handmade", .arch = small_arch(2), .machine = slow_machine()};
+  request.sequence_len = 64;
+  request.budgets = budgets;
+  request.buffers = {.chunk_bytes = 64 * kKiB, .staging_bytes = 2 * kMiB, .optimizer_windows = 3};
+  return request;
+}
+
+TEST(RunPlan, WhatIsShownIsAllThatRuns) {
+  const PlanRequest request = small_request({.device = 256 * kMiB, .host = 256 * kMiB, .drives = kGiB});
+  ASSERT_EQ(make_plan(request).buffers.staging_bytes, 0U) << "all of it fits in memory";
+  const RunPlan run = plan_run(request, 1);
+  EXPECT_EQ(run.memory.buffers.staging_bytes, 2 * kMiB);
+  EXPECT_EQ(run.plan.buffers.staging_bytes, 2 * kMiB);
+  EXPECT_EQ(run.plan.memory, step_memory(request.arch, run.memory.schedule, run.memory.buffers));
+  EXPECT_LE(run.plan.memory.host.total(), request.budgets.host);
+}
+
+TEST(RunPlan, WhereTheRingIsTooMuchTheUsersOwnBudgetIsNamed) {
+  PlanRequest request = small_request({});
+  request.machine.drives.clear();
+  const StepMemory least = least_memory(request);
+  request.budgets = {.device = least.device.total(), .host = least.host.total()};
+  ASSERT_NO_THROW(make_plan(request));
+  try {
+    plan_run(request, 1);
+    FAIL() << "there is no room for a ring";
+  } catch (const NoPlanFits& failure) {
+    EXPECT_THAT(failure.what(), testing::HasSubstr("host_memory " + format_bytes(request.budgets.host)));
+    ASSERT_FALSE(failure.changes().empty());
+    for (const PlanChange& change : failure.changes()) {
+      const RunPlan run = plan_run(change.request, 1);
+      EXPECT_LE(run.plan.memory.host.total(), change.request.budgets.host) << change.text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sluice
