@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -54,8 +54,8 @@ struct StepArguments {
 // What a bench leaves on the drives goes with it.
 class Leftovers {
  public:
-  explicit Leftovers(std::vector<std::string> directories) : directories_(std::move(directories)) {
-    for (const std::string& directory : directories_) {
+  explicit Leftovers(const std::vector<std::string>& directories) : Leftovers() {
+    for (const std::string& directory : directories) {
       if (std::filesystem::exists(directory)) {
         throw InvalidInput(
             fmt::format("'{}' is there already: another bench runs, or one was killed and it is to be "
@@ -63,7 +63,10 @@ class Leftovers {
                         directory));
       }
     }
-    for (const std::string& directory : directories_) make_model_folder(directory);
+    for (const std::string& directory : directories) {
+      make_model_folder(directory);
+      directories_.push_back(directory);
+    }
   }
   ~Leftovers() {
     for (const std::string& directory : directories_) {
@@ -75,7 +78,9 @@ class Leftovers {
   Leftovers& operator=(const Leftovers&) = delete;
 
  private:
-  std::vector<std::string> directories_;
+  Leftovers() = default;  // once it is through, the destructor removes also what a failure leaves
+
+  std::vector<std::string> directories_;  // that were made
 };
 
 bool is_shape(const std::string& model) {
@@ -188,6 +193,13 @@ void bench_step(const StepArguments& arguments) {
     stores.push_back(fmt::format("{}/sluice-bench-step-{}", drives[idx], idx));
   }
   const bool made = is_shape(config.base_model);
+  if (!made && arguments.layers > 0) {
+    throw InvalidInput(
+        fmt::format("--layers is {}, but '{}' is not a known shape, and a folder's model has the layers that it has: "
+                    "leave --layers "
+                    "out, or name one of {}",
+                    arguments.layers, config.base_model, fmt::join(known_shapes(), ", ")));
+  }
   const std::string folder = made ? drives.front() + "/sluice-bench-step-model" : config.base_model;
   WorkDisplay display;
   std::vector<std::string> own = stores;

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "cli/interrupt.h"
 #include "cli/terminal.h"
 
 namespace sluice {
@@ -68,6 +69,8 @@ void TrainDisplay::close_lines() {
 
 // The cursor stays behind the last line.
 void TrainDisplay::draw(const std::vector<std::string>& lines) {
+  // The guard has told the user so, beneath what was drawn: that stays, and what follows begins beneath.
+  if (InterruptGuard::requested() && !std::exchange(interrupted_, true)) num_drawn_ = 0;
   std::string text = "\r";
   if (num_drawn_ > 1) text += fmt::format("\033[{}A", num_drawn_ - 1);
   for (std::size_t idx = 0; idx < lines.size(); ++idx) {

@@ -48,6 +48,7 @@ class TrainDisplay {
   bool live_;
   SteadyClock clock_;
   std::size_t num_drawn_ = 0;  // lines
+  bool interrupted_ = false;   // as far as is seen in what is drawn
   double smooth_loss_ = 0;
   double smooth_seconds_ = 0;
   double num_tokens_ = 0;
