@@ -28,6 +28,7 @@
 #include "io/threads/threads_engine.h"
 #include "model/known_shapes.h"
 #include "model/random_weights.h"
+#include "plan/plan_json.h"
 #include "train/trained_model.h"
 
 namespace sluice {
@@ -125,12 +126,6 @@ void make_model(const StepArguments& arguments, const TrainConfig& config, const
   write_random_weights(writer, model, {.dtype = config.dtype}, team, progress);
   writer.finish();
   write_whole_file(files, engine, folder + "/config.json", shape.dump(2) + "\n");
-}
-
-Json lanes_json(const LaneSeconds& seconds) {
-  Json json = Json::object();
-  for (std::size_t idx = 0; idx < kNumLanes; ++idx) json[std::string(name(static_cast<Lane>(idx)))] = seconds[idx];
-  return json;
 }
 
 Json to_json(const StepBenchResult& result, const RunPlan& run) {

@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
+#include "plan/plan_json.h"
 
 namespace sluice {
 namespace {
@@ -115,10 +116,6 @@ void TrainDisplay::step(const StepReport& report) {
   const double left = smooth_seconds_ * static_cast<double>(report.total_steps - report.step);
   if (output_ == TrainOutput::kJson) {
     const SessionUse use = gauges_.use();
-    nlohmann::ordered_json lanes;
-    for (std::size_t idx = 0; idx < kNumLanes; ++idx) {
-      lanes[std::string(name(static_cast<Lane>(idx)))] = lane_shares_[idx];
-    }
     fmt::print(
         "{}\n",
         nlohmann::ordered_json{
@@ -132,7 +129,7 @@ void TrainDisplay::step(const StepReport& report) {
             {"tokens", report.num_tokens},
             {"seconds", report.seconds},
             {"eta_s", left},
-            {"lanes", lanes},
+            {"lanes", lanes_json(lane_shares_)},
             {"used_bytes",
              {{"device", use.device.used_bytes}, {"host", use.host.used_bytes}, {"drives", use.drives.used_bytes}}}}
             .dump());

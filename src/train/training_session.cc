@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "model/adapter_layout.h"
 #include "model/slice_layout.h"
+#include "plan/plan_json.h"
 #include "tier/measured_shape.h"
 #include "train/finite_numbers.h"
 #include "train/state_keys.h"
@@ -159,7 +160,7 @@ void TrainingSession::require_same_state() const {
         fmt::format("{} of the committed state has {} bytes, and {} in {} would have {}: go on with the dtype and the "
                     "optimizer that the run began with",
                     key, version->size_bytes(), describe(options_.schedule.optimizer),
-                    options_.schedule.dtype == DType::kBF16 ? "bf16" : "f32", wanted));
+                    dtype_name(options_.schedule.dtype), wanted));
   }
 }
 
