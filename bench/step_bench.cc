@@ -67,8 +67,7 @@ void summarize(StepBenchResult& result) {
   result.bound_s = *busiest;
 }
 
-}  // namespace
-
+// Seconds in which a lane had something under way, between two times.
 LaneSeconds busy_between(const std::vector<LaneSpan>& spans, std::int64_t begin_ns, std::int64_t end_ns) {
   std::array<BusyTime, kNumLanes> busy;
   for (const LaneSpan& span : spans) {
@@ -78,6 +77,8 @@ LaneSeconds busy_between(const std::vector<LaneSpan>& spans, std::int64_t begin_
   for (std::size_t idx = 0; idx < kNumLanes; ++idx) seconds[idx] = static_cast<double>(busy[idx].total_ns()) * 1e-9;
   return seconds;
 }
+
+}  // namespace
 
 StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSink& progress) {
   const SteadyClock clock;

@@ -32,8 +32,7 @@ std::string rate_text(double per_second) {
                              : fmt::format("{:.0f} tok/s", per_second);
 }
 
-}  // namespace
-
+// "device 11.9 MiB of 12.0 MiB  host …"
 std::string render_tiers(const SessionUse& use, const TierBudgets& budgets) {
   const auto tier = [](std::string_view name, std::uint64_t used_bytes, std::uint64_t budget_bytes) {
     return fmt::format("{} {} of {}", name, format_bytes(used_bytes), format_bytes(budget_bytes));
@@ -43,6 +42,7 @@ std::string render_tiers(const SessionUse& use, const TierBudgets& budgets) {
                      tier("drives", use.drives.used_bytes, budgets.drives));
 }
 
+// "nvme->host ▂ 12 %  compute ▇ 92 %  …"
 std::string render_lanes(const LaneSeconds& shares) {
   constexpr std::array<std::string_view, 9> kLevels{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   std::string text;
@@ -53,6 +53,8 @@ std::string render_lanes(const LaneSeconds& shares) {
   }
   return text;
 }
+
+}  // namespace
 
 TrainDisplay::TrainDisplay(TrainOutput output, RunGauges gauges)
     : output_(output),

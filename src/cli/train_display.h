@@ -59,8 +59,4 @@ class TrainDisplay {
   std::int64_t last_step_ns_ = 0;
 };
 
-// "device 11.9 MiB of 12.0 MiB  host …", and "nvme->host ▂ 12 %  compute ▇ 92 %  …".
-std::string render_tiers(const SessionUse& use, const TierBudgets& budgets);
-std::string render_lanes(const LaneSeconds& shares);
-
 }  // namespace sluice

@@ -137,14 +137,17 @@ StepReport Trainer::run_step() {
                                    .step = static_cast<std::int64_t>(after.step)},
                           .max_grad_norm = config_.max_grad_norm};
   SessionStep done;
+  // The state is that of the step before: keep it.
+  const auto refuse = [&](const InvalidInput& error, const std::string& advice) {
+    if (position_.step > 0) parts_.session->commit(position_.to_note());
+    throw InvalidInput(fmt::format("step {}: {}{}", after.step, error.what(), advice));
+  };
   try {
     done = parts_.session->step(batches, settings, after.to_note());
+  } catch (const NotFinite& error) {
+    refuse(error, "; " + how_to_go_back());
   } catch (const InvalidInput& error) {
-    // The state is that of the step before: keep it.
-    if (position_.step > 0) parts_.session->commit(position_.to_note());
-    const bool diverged = dynamic_cast<const NotFinite*>(&error) != nullptr;
-    throw InvalidInput(
-        fmt::format("step {}: {}{}", after.step, error.what(), diverged ? "; " + how_to_go_back() : std::string()));
+    refuse(error, "");
   }
   position_ = after;
   return {.step = position_.step,

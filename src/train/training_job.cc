@@ -183,10 +183,6 @@ std::uint64_t TrainingJob::num_held_out_examples() const {
   return held_out_data_ ? held_out_data_->num_examples() : split_.held_out.size();
 }
 
-std::int64_t TrainingJob::batch_tokens() const {
-  return static_cast<std::int64_t>(config_.sequence_len * config_.micro_batch_size);
-}
-
 void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, const ProgressSink& progress) {
   if (start_ == JobStart::kNew && config_.overwrite_output_dir) remove_old_run();
   for (const std::string& directory : store_directories_) make_model_folder(directory);

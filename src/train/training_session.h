@@ -116,12 +116,9 @@ class TrainingSession {
   // Of each tier, as it is now.
   SessionUse use() const;
 
-  const Schedule& schedule() const { return options_.schedule; }
   Device& device() { return device_; }
   const Budget& host() const { return host_; }
   const SliceStore& store() const { return *store_; }
-  IoEngine& engine() { return *choice_.engine; }
-  FileSystem& files() { return files_; }
 
  private:
   WeightKeeping weight_keeping();
