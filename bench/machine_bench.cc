@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/machine_bench.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -49,6 +51,20 @@ nlohmann::json block_key(const MachineBenchOptions& options) {
           block.arch.up_width(), block.arch.intermediate, block.num_tokens};
 }
 
+// Drives by the numbers of their file systems: directories come and go, and one drive is measured once.
+nlohmann::json drives_of(const std::vector<std::string>& directories) {
+  nlohmann::json drives = nlohmann::json::array();
+  for (const std::string& directory : directories) {
+    struct stat found {};
+    if (::stat(directory.c_str(), &found) == 0) {
+      drives.push_back(found.st_dev);
+    } else {
+      drives.push_back(nullptr);  // never kept: measuring refuses it
+    }
+  }
+  return drives;
+}
+
 nlohmann::json key_of(const MachineBenchOptions& options) {
   const CpuInfo cpu = read_cpu_info();
   return {{"method", kMethod},
@@ -56,7 +72,7 @@ nlohmann::json key_of(const MachineBenchOptions& options) {
           {"num_cores", cpu.num_cores},
           {"num_threads", options.num_threads},
           {"memory_bytes", read_memory_info().total_bytes},
-          {"directories", options.directories},
+          {"drives", drives_of(options.directories)},
           {"block", block_key(options)}};
 }
 
@@ -80,7 +96,8 @@ std::optional<Machine> cached_machine(const std::string& path, const nlohmann::j
   for (const nlohmann::json entry : read_cache(path)) {
     if (!has_key(entry, key)) continue;
     try {
-      return machine_from_json(entry["machine"], path);
+      Machine machine = machine_from_json(entry["machine"], path);
+      if (machine.drives.size() == key["drives"].size()) return machine;
     } catch (const FormatError& error) {
       log_warning(fmt::format("{}; this machine is measured again", error.what()));
     }
@@ -89,7 +106,8 @@ std::optional<Machine> cached_machine(const std::string& path, const nlohmann::j
 }
 
 void keep(const std::string& path, const nlohmann::json& key, const Machine& machine) {
-  nlohmann::ordered_json measured{{{"key", key}, {"machine", to_json(machine)}}};
+  nlohmann::ordered_json measured = nlohmann::ordered_json::array();
+  measured.push_back({{"key", key}, {"machine", to_json(machine)}});
   for (const nlohmann::ordered_json& entry : read_cache(path)) {
     if (measured.size() < kMostKept && !has_key(entry, key)) measured.push_back(entry);
   }
@@ -145,7 +163,10 @@ Machine this_machine(const MachineBenchOptions& options, const std::string& cach
   if (remeasure == Remeasure::kIfChanged) {
     if (std::optional<Machine> known = cached_machine(cache_path, key)) {
       PosixFileSystem files;
-      for (MachineDrive& drive : known->drives) drive.size_bytes = files.free_bytes(drive.name);
+      for (std::size_t idx = 0; idx < known->drives.size(); ++idx) {
+        known->drives[idx].name = options.directories[idx];
+        known->drives[idx].size_bytes = files.free_bytes(options.directories[idx]);
+      }
       return *known;
     }
   }

@@ -32,12 +32,6 @@ Json to_json(const TierBytes& bytes, std::uint64_t budget) {
           {"budget", budget}};
 }
 
-Json lanes_json(const std::array<double, kNumLanes>& seconds) {
-  Json json = Json::object();
-  for (std::size_t idx = 0; idx < kNumLanes; ++idx) json[std::string(name(static_cast<Lane>(idx)))] = seconds[idx];
-  return json;
-}
-
 Json request_json(const PlanRequest& request) {
   Json json{{"model", request.model},
             {"parameters", count_parameters(request.arch)},
@@ -61,6 +55,12 @@ Json request_json(const PlanRequest& request) {
 }
 
 }  // namespace
+
+Json lanes_json(const LaneSeconds& seconds) {
+  Json json = Json::object();
+  for (std::size_t idx = 0; idx < kNumLanes; ++idx) json[std::string(name(static_cast<Lane>(idx)))] = seconds[idx];
+  return json;
+}
 
 std::string_view dtype_name(DType dtype) { return dtype == DType::kBF16 ? "bf16" : "f32"; }
 
