@@ -67,8 +67,7 @@ void summarize(StepBenchResult& result) {
   result.bound_s = *busiest;
 }
 
-}  // namespace
-
+// Seconds in which a lane had something under way, between two times.
 LaneSeconds busy_between(const std::vector<LaneSpan>& spans, std::int64_t begin_ns, std::int64_t end_ns) {
   std::array<BusyTime, kNumLanes> busy;
   for (const LaneSpan& span : spans) {
@@ -79,6 +78,8 @@ LaneSeconds busy_between(const std::vector<LaneSpan>& spans, std::int64_t begin_
   return seconds;
 }
 
+}  // namespace
+
 StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSink& progress) {
   const SteadyClock clock;
   PosixFileSystem files;
@@ -86,7 +87,7 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
   if (!options.trace_path.empty()) {
     const auto num_steps =
         static_cast<std::uint64_t>(options.num_warm_up) + static_cast<std::uint64_t>(options.num_steps);
-    file.emplace(files, options.trace_path, clock.now_ns(), TraceLimits{.num_steps = num_steps});
+    file.emplace(files, options.trace_path, TraceLimits{.num_steps = num_steps});
   }
   LaneTrace trace(clock, LaneTrace::Keep::kSpans, [&](const LaneSpan& span) {
     if (file) file->add(span);
@@ -105,6 +106,7 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
   RandomTokens tokens(options.run->plan.request);
   std::vector<std::int64_t> ends_ns;  // of each step, the first entry where they begin
   ends_ns.push_back(clock.now_ns());
+  if (file) file->begin(ends_ns.front());
   const int total = options.num_warm_up + options.num_steps;
   for (int step = 1; step <= total; ++step) {
     if (progress.interrupted()) throw Cancelled("interrupted; nothing was measured");

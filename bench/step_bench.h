@@ -51,7 +51,4 @@ struct StepBenchResult {
 // Throws what a session throws; Cancelled when interrupted.
 StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSink& progress);
 
-// Seconds in which a lane had something under way, between two times.
-LaneSeconds busy_between(const std::vector<LaneSpan>& spans, std::int64_t begin_ns, std::int64_t end_ns);
-
 }  // namespace sluice

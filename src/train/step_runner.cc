@@ -61,7 +61,7 @@ StepRunner::StepRunner(Device& device, const Architecture& arch, RunKeeper& keep
     const std::uint64_t bytes = gradient_bytes(arch, slice_idx);
     const Home home = schedule.homes[slice_idx].gradients;
     keeper.add(gradients_key(arch, slice_idx), bytes, home, Lifetime::kScratch);
-    if (num_gradient_runs(arch, slice_idx) == 2) {
+    if (num_gradient_runs(arch, schedule, slice_idx) == 2) {
       keeper.add(lookup_gradients_key(arch, slice_idx), bytes, home, Lifetime::kScratch);
     }
   }
@@ -129,6 +129,8 @@ StepResult StepRunner::go(std::span<const PackedDocuments> micro_batches,
                   has_adapter ? std::vector<std::shared_future<void>>(ready.size()) : ready);
   StepResult result{.num_labels = num_labels};
   const auto wave = static_cast<std::size_t>(schedule_.wave);
+  CHECK(!schedule_.is_one_wave || micro_batches.size() <= wave || aim == Aim::kLossOnly,
+        "no more waves than memory was taken for");
   for (std::size_t first = 0; first < micro_batches.size(); first += wave) {
     const std::size_t count = std::min(wave, micro_batches.size() - first);
     wave_.is_last = first + count == micro_batches.size();
