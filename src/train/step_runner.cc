@@ -129,7 +129,7 @@ StepResult StepRunner::go(std::span<const PackedDocuments> micro_batches,
                   has_adapter ? std::vector<std::shared_future<void>>(ready.size()) : ready);
   StepResult result{.num_labels = num_labels};
   const auto wave = static_cast<std::size_t>(schedule_.wave);
-  CHECK(!schedule_.is_one_wave || micro_batches.size() <= wave || aim == Aim::kLossOnly,
+  CHECK(!schedule_.is_one_wave || micro_batches.size() <= wave || aim == StepAim::kLossOnly,
         "no more waves than memory was taken for");
   for (std::size_t first = 0; first < micro_batches.size(); first += wave) {
     const std::size_t count = std::min(wave, micro_batches.size() - first);
