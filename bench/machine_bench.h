@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "model/architecture.h"
 #include "plan/machine.h"
 
 namespace sluice {
@@ -14,6 +16,8 @@ namespace sluice {
 struct MachineBenchOptions {
   std::vector<std::string> directories;  // one on each drive; may be none
   std::size_t num_threads = 1;
+  const Architecture* arch = nullptr;  // whose blocks are timed; null: a usual one
+  std::int64_t batch_tokens = 0;       // that pass it at once
 };
 
 // Takes a few seconds. Throws InvalidInput where a directory is missing, IoError where it cannot be written.
@@ -21,8 +25,8 @@ Machine measure_machine(const MachineBenchOptions& options);
 
 enum class Remeasure { kIfChanged, kAlways };
 
-// From `cache_path` if it was measured there for the same processor, memory, threads and directories; else measured and
-// kept there. The space on the drives is what is free now.
+// From `cache_path` if it was measured before for the same processor, memory, threads, drives and shape of block; else
+// measured and kept there. The space on the drives is what is free now.
 Machine this_machine(const MachineBenchOptions& options, const std::string& cache_path, Remeasure remeasure);
 
 }  // namespace sluice

@@ -31,7 +31,8 @@ struct StepBenchResult {
   struct Step {
     double seconds = 0;
     LaneSeconds busy_s{};
-    double bound_s = 0;  // of its busiest lane
+    double bound_s = 0;   // of its busiest lane
+    double drives_s = 0;  // what it read and wrote, over the speeds of the drives, both ways at once where that is less
   };
   std::vector<Step> steps;
 
@@ -41,6 +42,7 @@ struct StepBenchResult {
   double ratio = 0;  // of a step to its busiest lane
   LaneSeconds busy_s{};
   Lane bound = Lane::kCompute;
+  double drives_s = 0;
 
   std::uint64_t device_peak_bytes = 0;
   std::uint64_t host_peak_bytes = 0;
@@ -50,8 +52,5 @@ struct StepBenchResult {
 
 // Throws what a session throws; Cancelled when interrupted.
 StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSink& progress);
-
-// Seconds in which a lane had something under way, between two times.
-LaneSeconds busy_between(const std::vector<LaneSpan>& spans, std::int64_t begin_ns, std::int64_t end_ns);
 
 }  // namespace sluice

@@ -1,66 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """End to end: adapters, trained, saved, merged. Usage: adapter_test.py SLUICE REPOSITORY"""
-import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 import unittest
 
+import handbook_runs
+from handbook_runs import HELD_OUT, HandbookRuns, losses_of, trainer_state
 from safetensors_files import read_tensors
-
-SLUICE, REPOSITORY = sys.argv[1], sys.argv[2]
-EXAMPLE = os.path.join(REPOSITORY, "examples", "handbook")
-
-
-def run(*words, **options):
-    return subprocess.run([SLUICE, *map(str, words)], capture_output=True, text=True, timeout=300, **options)
+from sluice_process import run
 
 
 def fingerprint(folder):
-    with open(os.path.join(folder, "adapter_model.safetensors"), "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
+    return handbook_runs.fingerprint(folder, "adapter_model.safetensors")
 
 
-class Adapters(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.place = tempfile.TemporaryDirectory()
-        cls.base = os.path.join(cls.place.name, "base")
-        done = run("model", "init", "llama-tiny", cls.base, "--layers", 2, "--dtype", "f32", "--tokenizer",
-                   os.path.join(EXAMPLE, "tokenizer"))
-        assert done.returncode == 0, done.stderr
-        os.environ["XDG_CACHE_HOME"] = os.path.join(cls.place.name, "cache")  # this machine is measured once
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.place.cleanup()
-
-    def words(self, name, **keys):
-        """A short run into a folder of its own."""
-        out = os.path.join(self.place.name, name)
-        config = os.path.join(self.place.name, name + ".yaml")
-        settings = {"base_model": self.base, "datasets": [{"path": os.path.join(EXAMPLE, "train.jsonl")}],
-                    "test_datasets": [{"path": os.path.join(EXAMPLE, "held_out.jsonl")}], "sequence_len": 128,
-                    "micro_batch_size": 1, "gradient_accumulation_steps": 4, "max_steps": 8, "learning_rate": 1e-2,
-                    "save_strategy": "no", "eval_strategy": "no", "adapter": "lora", "lora_r": 4, "output_dir": out}
-        settings.update(keys)
-        with open(config, "w") as file:
-            json.dump({key: value for key, value in settings.items() if value is not None}, file)
-        return out, [config, "--json"]
-
-    def finish(self, name, **keys):
-        out, words = self.words(name, **keys)
-        done = run("train", *words)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return out, [json.loads(line) for line in done.stdout.splitlines()]
+class Adapters(HandbookRuns):
+    base_words = ("--dtype", "f32")
+    settings = {"test_datasets": [{"path": HELD_OUT}], "gradient_accumulation_steps": 4, "learning_rate": 1e-2,
+                "save_strategy": "no", "eval_strategy": "no", "adapter": "lora", "lora_r": 4}
 
     def eval_loss(self, out):
-        with open(os.path.join(out, "trainer_state.json")) as file:
-            return [entry["eval_loss"] for entry in json.load(file)["log_history"] if "eval_loss" in entry][-1]
+        return [entry["eval_loss"] for entry in trainer_state(out)["log_history"] if "eval_loss" in entry][-1]
 
     def test_budgets_change_no_bit(self):
         results = set()
@@ -69,7 +31,7 @@ class Adapters(unittest.TestCase):
                                        {"gpu_memory": "12MiB", "host_memory": "16MiB", "wave_size": 1, "group_size": 2,
                                         "boundaries": "nvme", "threads": 1})):
             out, events = self.finish(f"budgets{idx}", lora_dropout=0.1, **budgets)
-            losses = tuple(event["loss"] for event in events if event["event"] == "step")
+            losses = losses_of(events)
             self.assertEqual(len(losses), 8)
             self.assertLess(losses[-1], losses[0])
             self.assertFalse(os.path.exists(os.path.join(out, "model.safetensors")))
@@ -80,14 +42,8 @@ class Adapters(unittest.TestCase):
         keys = {"save_strategy": "steps", "save_steps": 2, "finetuning_type": "lora", "adapter": None}
         whole, _ = self.finish("whole", **keys)
         out, words = self.words("killed", **keys)
-        child = subprocess.Popen([SLUICE, "train", *words], stdout=subprocess.PIPE, text=True)
-        for line in child.stdout:
-            if json.loads(line).get("step", 0) >= 5:
-                break
-        child.send_signal(signal.SIGKILL)
-        child.communicate()
-        done = run("resume", out, "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.stop(words, 5, by=signal.SIGKILL)
+        self.succeed("resume", out, "--json")
         self.assertEqual(fingerprint(out), fingerprint(whole))
         self.assertEqual(fingerprint(os.path.join(out, "checkpoint-4")), fingerprint(os.path.join(whole, "checkpoint-4")))
 
@@ -101,9 +57,8 @@ class Adapters(unittest.TestCase):
         tensors = read_tensors(os.path.join(out, "adapter_model.safetensors"))
         self.assertEqual(len(tensors), 2 * 3 * 2)
         self.assertTrue(any(tensors["base_model.model.model.layers.1.mlp.down_proj.lora_B.weight"][2]))
-        merged = os.path.join(self.place.name, "merged")
-        done = run("merge", "--model", self.base, "--adapter", out, "--output", merged)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        merged = self.path("merged")
+        self.succeed("merge", "--model", self.base, "--adapter", out, "--output", merged)
         # One step that learns nothing, for the loss alone.
         again = {"dtype": "fp32", "adapter": None, "lora_r": None, "max_steps": 1, "learning_rate": 0}
         before, _ = self.finish("before", **again)
@@ -117,7 +72,7 @@ class Adapters(unittest.TestCase):
             results = set()
             for idx, budgets in enumerate(({}, {"gpu_memory": "8MiB", "host_memory": "12MiB", "boundaries": "nvme"})):
                 out, events = self.finish(f"{name}{idx}", **keys, **budgets)
-                losses = tuple(event["loss"] for event in events if event["event"] == "step")
+                losses = losses_of(events)
                 self.assertLess(losses[-1], losses[0])
                 results.add((losses, fingerprint(out)))
             self.assertEqual(len(results), 1)
@@ -133,4 +88,4 @@ class Adapters(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(verbosity=2)

@@ -6,17 +6,15 @@ import json
 import math
 import os
 import shutil
-import signal
 import struct
-import subprocess
 import sys
 import tempfile
 import unittest
 
 from gguf_file import read_gguf
 from safetensors_files import read_tensors
+from sluice_process import interrupt_when, peak_bytes, run
 
-SLUICE = sys.argv.pop(1)
 REPOSITORY = sys.argv.pop(1)
 MODELS = os.path.join(REPOSITORY, "tests", "reference", "models")
 TOKENIZER = os.path.join(REPOSITORY, "examples", "handbook", "tokenizer")
@@ -31,10 +29,6 @@ GEMMA_BLOCK = {**LLAMA_BLOCK, "post_attention_layernorm": "post_attention_norm",
                "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"}
 ENDS = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight",
         "lm_head.weight": "output.weight"}
-
-
-def run(*words):
-    return subprocess.run([SLUICE, *map(str, words)], capture_output=True, text=True, timeout=300)
 
 
 def gguf_name(name, block):
@@ -364,22 +358,15 @@ class Large(unittest.TestCase):
 
     def test_memory_does_not_follow_the_model(self):
         out = os.path.join(self.scratch.name, "bounded.gguf")
-        child = subprocess.Popen([SLUICE, "export", self.base, out], stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        self.assertEqual(child.returncode, 0)
+        code, _, peak = peak_bytes("export", self.base, out)
+        self.assertEqual(code, 0)
         self.assertGreater(os.path.getsize(out), 290 << 20)
-        self.assertLess(usage.ru_maxrss << 10, 120 << 20)
+        self.assertLess(peak, 120 << 20)
 
     def test_ctrl_c_leaves_nothing(self):
         out = os.path.join(self.scratch.name, "interrupted.gguf")
-        child = subprocess.Popen([SLUICE, "export", self.base, out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                 text=True)
-        while not os.path.exists(out + ".part"):
-            self.assertIsNone(child.poll())
-        child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=60)
-        self.assertEqual(child.returncode, 130, errors)
+        code, errors = interrupt_when(lambda: os.path.exists(out + ".part"), "export", self.base, out)
+        self.assertEqual(code, 130, errors)
         self.assertFalse([name for name in os.listdir(self.scratch.name) if "interrupted" in name])
 
 

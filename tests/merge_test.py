@@ -6,23 +6,17 @@ import json
 import os
 import random
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import unittest
 
 from safetensors_files import bf16_bits, bf16_value, read_tensors, write_tensors
+from sluice_process import interrupt_when, peak_bytes, run
 
-SLUICE = sys.argv.pop(1)
 MODELS = sys.argv.pop(1)
 LLAMA = os.path.join(MODELS, "llama")
 Q0 = "model.layers.0.self_attn.q_proj"
 DOWN2 = "model.layers.2.mlp.down_proj"
-
-
-def run(*words):
-    return subprocess.run([SLUICE, *map(str, words)], capture_output=True, text=True, timeout=300)
 
 
 def noise(rng, rows, columns):
@@ -231,23 +225,16 @@ class Large(unittest.TestCase):
 
     def test_memory_does_not_follow_the_model(self):
         out = os.path.join(self.scratch.name, "bounded")
-        child = subprocess.Popen([SLUICE, "merge", self.base, self.adapter, out], stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        self.assertEqual(child.returncode, 0)
+        code, _, peak = peak_bytes("merge", self.base, self.adapter, out)
+        self.assertEqual(code, 0)
         self.assertGreater(os.path.getsize(os.path.join(out, "model.safetensors")), 290 << 20)
-        self.assertLess(usage.ru_maxrss << 10, 120 << 20)
+        self.assertLess(peak, 120 << 20)
 
     def test_ctrl_c_leaves_nothing(self):
         out = os.path.join(self.scratch.name, "interrupted")
-        child = subprocess.Popen([SLUICE, "merge", self.base, self.adapter, out], stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.PIPE, text=True)
         part = os.path.join(out, "model.safetensors.part")
-        while not os.path.exists(part):
-            self.assertIsNone(child.poll())
-        child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=60)
-        self.assertEqual(child.returncode, 130, errors)
+        code, errors = interrupt_when(lambda: os.path.exists(part), "merge", self.base, self.adapter, out)
+        self.assertEqual(code, 130, errors)
         self.assertIn("interrupted", errors)
         self.assertFalse(os.path.exists(out))
 

@@ -7,40 +7,19 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import unittest
 
-SLUICE = sys.argv.pop(1)
+from sluice_process import interrupt_when, peak_bytes, run, start
+
 MODELS = sys.argv.pop(1)
 LLAMA = os.path.join(MODELS, "llama")
 MIB = 1 << 20
 
 
-def run(*words):
-    return subprocess.run([SLUICE, *map(str, words)], capture_output=True, text=True, timeout=300)
-
-
 def generate(*words):
     return run("generate", "--threads", 2, *words)
-
-
-def peak_bytes(*words):
-    """Runs sluice to its end; its output and the most memory it had at once."""
-    with tempfile.TemporaryFile() as out:
-        child = subprocess.Popen([SLUICE, *map(str, words)], stdout=out, stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        return child.returncode, out.read().decode(), usage.ru_maxrss * 1024
-
-
-def wait_until(child, arrived):
-    """Until the child is where a signal should meet it; it must not end before."""
-    while not arrived():
-        if child.poll() is not None:
-            raise AssertionError(f"ended early: {child.communicate()}")
 
 
 class Refusals(unittest.TestCase):
@@ -120,9 +99,8 @@ class Checkpoints(Refusals):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_ctrl_c_ends_generating(self):
-        child = subprocess.Popen([SLUICE, "generate", "--model", self.folder, "--prompt-ids", "1,2,3", "--greedy",
-                                  "--max-new-tokens", "100000", "--ignore-eos"],
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child = start("generate", "--model", self.folder, "--prompt-ids", "1,2,3", "--greedy", "--max-new-tokens",
+                      100000, "--ignore-eos")
         self.assertTrue(child.stdout.read(1).isdigit())  # it is at work
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=60)
@@ -182,12 +160,9 @@ class Init(Refusals):
         self.assertFalse(os.path.exists(self.folder))
 
     def test_ctrl_c_leaves_no_files(self):
-        child = subprocess.Popen([SLUICE, "model", "init", "llama-2-7b", self.folder, "--layers", "2"],
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        wait_until(child, lambda: os.path.isdir(self.folder) and os.listdir(self.folder))
-        child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=60)
-        self.assertEqual(child.returncode, 130, errors)
+        code, errors = interrupt_when(lambda: os.path.isdir(self.folder) and os.listdir(self.folder), "model", "init",
+                                      "llama-2-7b", self.folder, "--layers", 2)
+        self.assertEqual(code, 130, errors)
         self.assertIn("interrupted", errors)
         self.assertEqual(os.listdir(self.folder), [])
 

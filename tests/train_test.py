@@ -1,59 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """End to end: sluice train and sluice resume on the example that ships. Usage: train_test.py SLUICE REPOSITORY"""
-import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
-import tempfile
-import time
 import unittest
 
-SLUICE, REPOSITORY = sys.argv[1], sys.argv[2]
-EXAMPLE = os.path.join(REPOSITORY, "examples", "handbook")
+from handbook_runs import (HELD_OUT, PLACE, REPOSITORY, HandbookRuns, checkpoints, fingerprint, logged_steps, losses_of,
+                           steps_of, trainer_state)
+from sluice_process import run
 
 
-def run(*words, **options):
-    return subprocess.run([SLUICE, *map(str, words)], capture_output=True, text=True, timeout=300, **options)
-
-
-def fingerprint(folder):
-    with open(os.path.join(folder, "model.safetensors"), "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
-
-
-class Training(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.place = tempfile.TemporaryDirectory()
-        cls.base = os.path.join(cls.place.name, "base")
-        done = run("model", "init", "llama-tiny", cls.base, "--layers", 2, "--tokenizer",
-                   os.path.join(EXAMPLE, "tokenizer"))
-        assert done.returncode == 0, done.stderr
-        os.environ["XDG_CACHE_HOME"] = os.path.join(cls.place.name, "cache")  # this machine is measured once
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.place.cleanup()
-
-    def words(self, name, *more):
-        """A short run into a folder of its own."""
-        out = os.path.join(self.place.name, name)
-        config = os.path.join(self.place.name, name + ".yaml")
-        with open(config, "w") as file:
-            json.dump({"base_model": self.base, "datasets": [{"path": os.path.join(EXAMPLE, "train.jsonl")}],
-                       "test_datasets": [{"path": os.path.join(EXAMPLE, "held_out.jsonl")}], "sequence_len": 128,
-                       "micro_batch_size": 1, "gradient_accumulation_steps": 4, "max_steps": 8, "learning_rate": 1e-3,
-                       "save_strategy": "no", "eval_strategy": "no", "output_dir": out}, file)
-        return out, [config, "--json", *more]
-
-    def finish(self, name, *more):
-        out, words = self.words(name, *more)
-        done = run("train", *words)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return out, [json.loads(line) for line in done.stdout.splitlines()]
+class Training(HandbookRuns):
+    settings = {"test_datasets": [{"path": HELD_OUT}], "gradient_accumulation_steps": 4, "save_strategy": "no",
+                "eval_strategy": "no"}
 
     def test_budgets_change_no_bit(self):
         results = set()
@@ -61,7 +21,7 @@ class Training(unittest.TestCase):
                                        ["gpu_memory=16MiB", "host_memory=64MiB", "wave_size=1", "group_size=2"],
                                        ["gpu_memory=20MiB", "host_memory=32MiB", "boundaries=nvme", "threads=1"])):
             out, events = self.finish(f"budgets{idx}", *budgets)
-            losses = tuple(event["loss"] for event in events if event["event"] == "step")
+            losses = losses_of(events)
             self.assertEqual(len(losses), 8)
             self.assertLess(losses[-1], losses[0])
             results.add((losses, fingerprint(out)))
@@ -70,42 +30,23 @@ class Training(unittest.TestCase):
     def test_a_run_that_is_killed_and_resumed_ends_as_one_that_was_not(self):
         whole, _ = self.finish("whole", "save_strategy=steps", "save_steps=2", "save_total_limit=2")
         out, words = self.words("killed", "save_strategy=steps", "save_steps=2", "save_total_limit=2")
-        child = subprocess.Popen([SLUICE, "train", *words], stdout=subprocess.PIPE, text=True)
-        for line in child.stdout:
-            if json.loads(line).get("step", 0) >= 5:
-                break
-        child.send_signal(signal.SIGKILL)
-        child.communicate()
-        done = run("resume", out, "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        steps = [event["step"] for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "step"]
+        self.stop(words, 5, by=signal.SIGKILL)
+        steps = steps_of(self.succeed("resume", out, "--json"))
         self.assertGreaterEqual(steps[0], 3)
         self.assertEqual(steps[-1], 8)
         self.assertEqual(fingerprint(out), fingerprint(whole))
-        with open(os.path.join(out, "trainer_log.jsonl")) as file:
-            logged = [json.loads(line)["current_steps"] for line in file if "eval_loss" not in json.loads(line)]
-        self.assertEqual(logged, list(range(1, 9)))
-        with open(os.path.join(out, "trainer_state.json")) as file:
-            history = json.load(file)["log_history"]
+        self.assertEqual(logged_steps(out), list(range(1, 9)))
+        history = trainer_state(out)["log_history"]
         self.assertEqual([entry["step"] for entry in history if "loss" in entry], list(range(1, 9)))
-        folders = [name for name in os.listdir(out) if name.startswith("checkpoint-")]
-        self.assertEqual(sorted(folders), ["checkpoint-6", "checkpoint-8"])
+        self.assertEqual(checkpoints(out), [6, 8])
         for name in ("config.json", "model.safetensors", "tokenizer.json", "trainer_state.json"):
             self.assertTrue(os.path.exists(os.path.join(out, "checkpoint-8", name)), name)
 
     def test_ctrl_c_commits_and_says_how_to_go_on(self):
-        out, words = self.words("interrupted")
-        child = subprocess.Popen([SLUICE, "train", *words, "max_steps=2000"], stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, text=True)
-        for line in child.stdout:
-            if json.loads(line).get("step", 0) >= 2:
-                break
-        child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=120)
-        self.assertEqual(child.returncode, 130, errors)
-        with open(os.path.join(out, "trainer_state.json")) as file:
-            step = json.load(file)["global_step"]
-        self.assertGreaterEqual(step, 2)
+        out, words = self.words("interrupted", "max_steps=2000")
+        code, errors = self.stop(words, 2, by=signal.SIGINT)
+        self.assertEqual(code, 130, errors)
+        self.assertGreaterEqual(trainer_state(out)["global_step"], 2)
 
     def test_what_cannot_be_is_one_sentence(self):
         out, words = self.words("refused")
@@ -121,15 +62,14 @@ class Training(unittest.TestCase):
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertIn(expected, done.stderr)
             self.assertEqual(done.stdout, "")
-        done = run("resume", self.place.name)
+        done = run("resume", PLACE.name)
         self.assertEqual(done.returncode, 2)
         self.assertIn("config.yaml", done.stderr)
 
     def test_the_plan_of_a_configuration_is_the_plan_of_its_run(self):
         budgets = ["gpu_memory=16MiB", "host_memory=32MiB"]
         out, words = self.words("planned", *budgets)
-        done = run("plan", *words)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.succeed("plan", *words)
         self.assertFalse(os.path.exists(out), "a plan leaves nothing behind")
         planned = json.loads(done.stdout)
         _, events = self.finish("planned", *budgets)
@@ -151,11 +91,9 @@ class Training(unittest.TestCase):
             self.assertGreater(peak, 0.99 * predicted, tier)  # sequences are not always packed to the last token
         self.assertEqual(planned["memory"]["device"]["total"], end["predicted_peak_bytes"]["device"])
         # Steps are counted where the configuration does not say.
-        epochs = run("plan", *words, "max_steps=null", "num_epochs=2", "gradient_accumulation_steps=1")
-        self.assertEqual(epochs.returncode, 0, epochs.stderr)
+        epochs = self.succeed("plan", *words, "max_steps=null", "num_epochs=2", "gradient_accumulation_steps=1")
         self.assertGreater(json.loads(epochs.stdout)["request"]["steps"], 8)
-        ada = run("plan", *words, "--machine", os.path.join(REPOSITORY, "machines", "one-ada.json"))
-        self.assertEqual(ada.returncode, 0, ada.stderr)
+        ada = self.succeed("plan", *words, "--machine", os.path.join(REPOSITORY, "machines", "one-ada.json"))
         self.assertIn("Ada", json.loads(ada.stdout)["machine"]["name"])
         both = run("plan", *words, "--model", "llama-tiny")
         self.assertEqual(both.returncode, 2)
@@ -175,17 +113,15 @@ class Training(unittest.TestCase):
         step = next(event for event in reversed(events) if event["event"] == "step")
         self.assertEqual(set(step["lanes"]), set(names.values()) - {"steps"})
         self.assertGreater(step["lanes"]["compute"], 0)
-        elsewhere = os.path.join(self.place.name, "elsewhere.json")
+        elsewhere = self.path("elsewhere.json")
         self.finish("traced2", f"--trace={elsewhere}", "max_steps=1")
         self.assertTrue(os.path.exists(elsewhere))
 
     def test_bench_step_measures_every_lane(self):
-        cache = os.path.join(self.place.name, "drive")
+        cache = self.path("drive")
         os.mkdir(cache)
         out, words = self.words("bench", "gpu_memory=12MiB", "host_memory=24MiB", f"cache=[{cache}]")
-        done = run("bench", "step", *words, "--steps", 2)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        found = json.loads(done.stdout)
+        found = json.loads(self.succeed("bench", "step", *words, "--steps", 2).stdout)
         self.assertEqual(len(found["steps"]), 2)
         self.assertGreaterEqual(found["ratio"], 1)
         self.assertEqual(found["bound_s"], max(found["lanes"].values()))
@@ -204,10 +140,8 @@ class Training(unittest.TestCase):
         done = run("train", *words)
         self.assertEqual(done.returncode, 2)
         self.assertIn("sluice resume", done.stderr)
-        done = run("train", *words, "max_steps=3", "resume_from_checkpoint=latest")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        steps = [event["step"] for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "step"]
-        self.assertEqual(steps, [2, 3])
+        done = self.succeed("train", *words, "max_steps=3", "resume_from_checkpoint=latest")
+        self.assertEqual(steps_of(done), [2, 3])
 
     def test_every_optimizer_trains_and_a_run_keeps_its_own(self):
         small = ["gpu_memory=12MiB", "host_memory=24MiB", "max_steps=3"]
@@ -215,16 +149,15 @@ class Training(unittest.TestCase):
             results = set()
             for idx, budgets in enumerate((small, ["max_steps=3"])):
                 out, events = self.finish(f"{more[0]}{idx}", *more, *budgets)
-                losses = tuple(event["loss"] for event in events if event["event"] == "step")
+                losses = losses_of(events)
                 results.add((losses, fingerprint(out)))
             self.assertEqual(len(results), 1, more)
         out, words = self.words("optim=paged_adamw_8bit0")
         done = run("train", *words, "max_steps=4", "resume_from_checkpoint=latest")
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, "optimizer: .*began with .*adamw_8bit")
-        done = run("train", *words, "optimizer=adamw_8bit", "max_steps=4", "resume_from_checkpoint=latest")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.succeed("train", *words, "optimizer=adamw_8bit", "max_steps=4", "resume_from_checkpoint=latest")
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main()

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -28,6 +28,7 @@
 #include "io/threads/threads_engine.h"
 #include "model/known_shapes.h"
 #include "model/random_weights.h"
+#include "plan/plan_json.h"
 #include "train/trained_model.h"
 
 namespace sluice {
@@ -54,8 +55,8 @@ struct StepArguments {
 // What a bench leaves on the drives goes with it.
 class Leftovers {
  public:
-  explicit Leftovers(std::vector<std::string> directories) : directories_(std::move(directories)) {
-    for (const std::string& directory : directories_) {
+  explicit Leftovers(const std::vector<std::string>& directories) : Leftovers() {
+    for (const std::string& directory : directories) {
       if (std::filesystem::exists(directory)) {
         throw InvalidInput(
             fmt::format("'{}' is there already: another bench runs, or one was killed and it is to be "
@@ -63,7 +64,10 @@ class Leftovers {
                         directory));
       }
     }
-    for (const std::string& directory : directories_) make_model_folder(directory);
+    for (const std::string& directory : directories) {
+      make_model_folder(directory);
+      directories_.push_back(directory);
+    }
   }
   ~Leftovers() {
     for (const std::string& directory : directories_) {
@@ -75,7 +79,9 @@ class Leftovers {
   Leftovers& operator=(const Leftovers&) = delete;
 
  private:
-  std::vector<std::string> directories_;
+  Leftovers() = default;  // once it is through, the destructor removes also what a failure leaves
+
+  std::vector<std::string> directories_;  // that were made
 };
 
 bool is_shape(const std::string& model) {
@@ -122,19 +128,16 @@ void make_model(const StepArguments& arguments, const TrainConfig& config, const
   write_whole_file(files, engine, folder + "/config.json", shape.dump(2) + "\n");
 }
 
-Json lanes_json(const LaneSeconds& seconds) {
-  Json json = Json::object();
-  for (std::size_t idx = 0; idx < kNumLanes; ++idx) json[std::string(name(static_cast<Lane>(idx)))] = seconds[idx];
-  return json;
-}
-
 Json to_json(const StepBenchResult& result, const RunPlan& run) {
   Json steps = Json::array();
   for (const StepBenchResult::Step& step : result.steps) {
-    steps.push_back({{"step_s", step.seconds}, {"bound_s", step.bound_s}, {"lanes", lanes_json(step.busy_s)}});
+    steps.push_back({{"step_s", step.seconds},
+                     {"bound_s", step.bound_s},
+                     {"lanes", lanes_json(step.busy_s)},
+                     {"drives_s", step.drives_s}});
   }
   const Plan& plan = run.plan;
-  const StepMemory memory = step_memory(plan.request.arch, run.memory.schedule, run.memory.buffers);
+  const StepMemory& memory = plan.memory;
   const auto tier = [](std::uint64_t planned, std::uint64_t measured) {
     return Json{{"planned", planned}, {"peak", measured}};
   };
@@ -143,6 +146,7 @@ Json to_json(const StepBenchResult& result, const RunPlan& run) {
           {"ratio", result.ratio},
           {"bound", name(result.bound)},
           {"lanes", lanes_json(result.busy_s)},
+          {"drives_s", result.drives_s},
           {"tokens_per_s", static_cast<double>(plan.request.step_tokens()) / result.step_s},
           {"planned",
            {{"step_s", plan.forecast.step_s},
@@ -166,15 +170,16 @@ std::string to_text(const StepBenchResult& result, const RunPlan& run) {
                     seconds(plan.forecast.load.busy_s[idx])});
   }
   rows.push_back({"step", seconds(result.step_s), "", seconds(plan.forecast.step_s)});
-  const StepMemory memory = step_memory(plan.request.arch, run.memory.schedule, run.memory.buffers);
+  const StepMemory& memory = plan.memory;
   const auto peak = [](std::uint64_t planned, std::uint64_t measured) {
     return fmt::format("{} ({} planned)", format_bytes(measured), format_bytes(planned));
   };
   return fmt::format(
       "{}\n{} bounds a step: {:.2f} times its busy time. {:.0f} tokens/s; medians of {} steps.\n"
+      "What it read and wrote takes the drives {} at the speeds they were measured at.\n"
       "At most: device {}, host {}, drives {}; process {}.\n",
       render_table({"lane", "busy", "of a step", "planned"}, rows), name(result.bound), result.ratio,
-      static_cast<double>(plan.request.step_tokens()) / result.step_s, result.steps.size(),
+      static_cast<double>(plan.request.step_tokens()) / result.step_s, result.steps.size(), seconds(result.drives_s),
       peak(memory.device.total(), result.device_peak_bytes), peak(memory.host.total(), result.host_peak_bytes),
       peak(memory.drives.total(), result.drives_peak_bytes), format_bytes(result.peak_rss_bytes));
 }
@@ -184,8 +189,17 @@ void bench_step(const StepArguments& arguments) {
   const std::vector<std::string> drives = drive_directories(config);
   std::vector<std::string> stores;
   stores.reserve(drives.size());
-  for (const std::string& drive : drives) stores.push_back(drive + "/sluice-bench-step");
+  for (std::size_t idx = 0; idx < drives.size(); ++idx) {
+    stores.push_back(fmt::format("{}/sluice-bench-step-{}", drives[idx], idx));
+  }
   const bool made = is_shape(config.base_model);
+  if (!made && arguments.layers > 0) {
+    throw InvalidInput(
+        fmt::format("--layers is {}, but '{}' is not a known shape, and a folder's model has the layers that it has: "
+                    "leave --layers "
+                    "out, or name one of {}",
+                    arguments.layers, config.base_model, fmt::join(known_shapes(), ", ")));
+  }
   const std::string folder = made ? drives.front() + "/sluice-bench-step-model" : config.base_model;
   WorkDisplay display;
   std::vector<std::string> own = stores;
@@ -198,7 +212,7 @@ void bench_step(const StepArguments& arguments) {
   const ModelDescription model = describe_trained_model(files, folder, config);
   const Checkpoint checkpoint(files, engine, folder);
   const CheckpointSlices slices(checkpoint, model);
-  RunShape shape{.arch = model.arch, .machine = machine_for(config, stores, Remeasure::kIfChanged)};
+  RunShape shape{.arch = model.arch, .machine = machine_for(config, model.arch, stores, Remeasure::kIfChanged)};
   shape.default_budgets = budgets_here(shape.machine);
   const RunPlan run = plan_run(plan_request(config, shape), num_threads_of(config));
   const StepBenchResult result = run_step_bench({.model = &model,

@@ -82,9 +82,12 @@ Architecture find_architecture(const PlanArguments& arguments) {
   return describe_model(ConfigReader(arguments.model, config)).arch;
 }
 
-Machine find_machine(const PlanArguments& arguments) {
+Machine find_machine(const PlanArguments& arguments, const Architecture& arch) {
   if (arguments.machine.empty()) {
-    return this_machine({.directories = arguments.caches, .num_threads = std::max<std::size_t>(arguments.threads, 1)},
+    return this_machine({.directories = arguments.caches,
+                         .num_threads = std::max<std::size_t>(arguments.threads, 1),
+                         .arch = &arch,
+                         .batch_tokens = arguments.sequence_len * arguments.micro_batch_size},
                         machine_cache_path(), arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
   }
   if (!arguments.caches.empty()) {
@@ -122,7 +125,7 @@ OptimizerState parse_optimizer(const std::string& text) {
 PlanRequest request_of_flags(const PlanArguments& arguments) {
   if (arguments.model.empty()) throw InvalidInput("there is nothing to plan: name a configuration, or --model");
   PlanRequest request{.model = arguments.model, .arch = find_architecture(arguments)};
-  request.machine = find_machine(arguments);
+  request.machine = find_machine(arguments, request.arch);
   request.num_devices = arguments.devices > 0 ? arguments.devices : request.machine.num_devices;
   request.dtype = parse_dtype_option(arguments.dtype);
   request.optimizer = parse_optimizer(arguments.optimizer);
@@ -160,7 +163,7 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
   PosixFileSystem files;
   RunShape shape{.arch = describe_trained_model(files, config.base_model, config).arch};
   if (arguments.machine.empty()) {
-    shape.machine = machine_for(config, TrainingJob::store_directories_of(config),
+    shape.machine = machine_for(config, shape.arch, TrainingJob::store_directories_of(config),
                                 arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
     shape.default_budgets = budgets_here(shape.machine);
   } else {

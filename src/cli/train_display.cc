@@ -11,7 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "cli/interrupt.h"
 #include "cli/terminal.h"
+#include "plan/plan_json.h"
 
 namespace sluice {
 namespace {
@@ -30,8 +32,7 @@ std::string rate_text(double per_second) {
                              : fmt::format("{:.0f} tok/s", per_second);
 }
 
-}  // namespace
-
+// "device 11.9 MiB of 12.0 MiB  host …"
 std::string render_tiers(const SessionUse& use, const TierBudgets& budgets) {
   const auto tier = [](std::string_view name, std::uint64_t used_bytes, std::uint64_t budget_bytes) {
     return fmt::format("{} {} of {}", name, format_bytes(used_bytes), format_bytes(budget_bytes));
@@ -41,6 +42,7 @@ std::string render_tiers(const SessionUse& use, const TierBudgets& budgets) {
                      tier("drives", use.drives.used_bytes, budgets.drives));
 }
 
+// "nvme->host ▂ 12 %  compute ▇ 92 %  …"
 std::string render_lanes(const LaneSeconds& shares) {
   constexpr std::array<std::string_view, 9> kLevels{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   std::string text;
@@ -52,6 +54,8 @@ std::string render_lanes(const LaneSeconds& shares) {
   return text;
 }
 
+}  // namespace
+
 TrainDisplay::TrainDisplay(TrainOutput output, RunGauges gauges)
     : output_(output),
       gauges_(std::move(gauges)),
@@ -59,15 +63,17 @@ TrainDisplay::TrainDisplay(TrainOutput output, RunGauges gauges)
       last_busy_s_(gauges_.lanes()),
       last_step_ns_(clock_.now_ns()) {}
 
-TrainDisplay::~TrainDisplay() { close_lines(); }
+TrainDisplay::~TrainDisplay() { finish(); }
 
-void TrainDisplay::close_lines() {
+void TrainDisplay::finish() {
   if (num_drawn_ > 0) std::fputs("\n", stderr);
   num_drawn_ = 0;
 }
 
 // The cursor stays behind the last line.
 void TrainDisplay::draw(const std::vector<std::string>& lines) {
+  // The guard has told the user so, beneath what was drawn: that stays, and what follows begins beneath.
+  if (InterruptGuard::requested() && !std::exchange(interrupted_, true)) num_drawn_ = 0;
   std::string text = "\r";
   if (num_drawn_ > 1) text += fmt::format("\033[{}A", num_drawn_ - 1);
   for (std::size_t idx = 0; idx < lines.size(); ++idx) {
@@ -112,10 +118,6 @@ void TrainDisplay::step(const StepReport& report) {
   const double left = smooth_seconds_ * static_cast<double>(report.total_steps - report.step);
   if (output_ == TrainOutput::kJson) {
     const SessionUse use = gauges_.use();
-    nlohmann::ordered_json lanes;
-    for (std::size_t idx = 0; idx < kNumLanes; ++idx) {
-      lanes[std::string(name(static_cast<Lane>(idx)))] = lane_shares_[idx];
-    }
     fmt::print(
         "{}\n",
         nlohmann::ordered_json{
@@ -129,7 +131,7 @@ void TrainDisplay::step(const StepReport& report) {
             {"tokens", report.num_tokens},
             {"seconds", report.seconds},
             {"eta_s", left},
-            {"lanes", lanes},
+            {"lanes", lanes_json(lane_shares_)},
             {"used_bytes",
              {{"device", use.device.used_bytes}, {"host", use.host.used_bytes}, {"drives", use.drives.used_bytes}}}}
             .dump());
@@ -161,7 +163,7 @@ void TrainDisplay::step(const StepReport& report) {
     lines.emplace_back(clipped(one, columns));
   }
   draw(lines);
-  if (report.step == report.total_steps) close_lines();
+  if (report.step == report.total_steps) finish();
 }
 
 TrainObserver TrainDisplay::observer() {

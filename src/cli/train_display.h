@@ -33,6 +33,7 @@ class TrainDisplay {
   TrainDisplay& operator=(const TrainDisplay&) = delete;
 
   TrainObserver observer();
+  void finish();  // what is printed next begins a line; the destructor does it too
   TrainOutput output() const { return output_; }
   double mean_step_tokens() const { return num_seen_ > 0 ? num_tokens_ / static_cast<double>(num_seen_) : 0; }
 
@@ -41,13 +42,13 @@ class TrainDisplay {
   void measure_lanes(double weight);
   void draw(const std::vector<std::string>& lines);
   void line(const std::string& text);  // above the live lines
-  void close_lines();
 
   TrainOutput output_;
   RunGauges gauges_;
   bool live_;
   SteadyClock clock_;
   std::size_t num_drawn_ = 0;  // lines
+  bool interrupted_ = false;   // as far as is seen in what is drawn
   double smooth_loss_ = 0;
   double smooth_seconds_ = 0;
   double num_tokens_ = 0;
@@ -57,9 +58,5 @@ class TrainDisplay {
   LaneSeconds last_busy_s_{};
   std::int64_t last_step_ns_ = 0;
 };
-
-// "device 11.9 MiB of 12.0 MiB  host …", and "nvme->host ▂ 12 %  compute ▇ 92 %  …".
-std::string render_tiers(const SessionUse& use, const TierBudgets& budgets);
-std::string render_lanes(const LaneSeconds& shares);
 
 }  // namespace sluice

@@ -2,6 +2,7 @@
 #include "cli/train_verb.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,7 +54,7 @@ void print_start(TrainingJob& job, const Plan& plan) {
 // What was planned beside what was seen.
 std::string end_table(const TrainingJob& job, const RunPlan& run, const RunSummary& summary, double step_tokens) {
   const Plan& plan = run.plan;
-  const StepMemory planned = step_memory(plan.request.arch, run.memory.schedule, run.memory.buffers);
+  const StepMemory& planned = plan.memory;
   const SessionUse use = job.session().use();
   const auto rate = [](double tokens, double seconds) {
     return seconds > 0 ? fmt::format("{:.0f}", tokens / seconds) : std::string("–");
@@ -71,7 +72,7 @@ std::string end_table(const TrainingJob& job, const RunPlan& run, const RunSumma
 void print_end(const TrainingJob& job, const RunPlan& run, const RunSummary& summary, const TrainDisplay& display) {
   const std::string& dir = job.config().output_dir;
   if (display.output() == TrainOutput::kJson) {
-    const StepMemory planned = step_memory(run.plan.request.arch, run.memory.schedule, run.memory.buffers);
+    const StepMemory& planned = run.plan.memory;
     const SessionUse use = job.session().use();
     nlohmann::ordered_json json{
         {"event", "end"},
@@ -101,8 +102,9 @@ void print_end(const TrainingJob& job, const RunPlan& run, const RunSummary& sum
 }
 
 RunPlan plan_job(const TrainingJob& job, TrainOutput output) {
-  RunShape shape{.arch = job.model().arch,
-                 .machine = machine_for(job.config(), job.store_directories(), Remeasure::kIfChanged)};
+  RunShape shape{
+      .arch = job.model().arch,
+      .machine = machine_for(job.config(), job.model().arch, job.store_directories(), Remeasure::kIfChanged)};
   shape.default_budgets = budgets_here(shape.machine);
   shape.num_steps = static_cast<std::int64_t>(job.total_steps());
   try {
@@ -130,6 +132,13 @@ std::string trace_path(const TrainArguments& arguments, const std::string& outpu
   return arguments.trace == kTraceInRun ? output_dir + "/trace.json" : arguments.trace;
 }
 
+bool lies_in(const std::string& path, const std::string& folder) {
+  namespace fs = std::filesystem;
+  const fs::path within =
+      fs::absolute(path).lexically_normal().lexically_relative(fs::absolute(folder).lexically_normal());
+  return !within.empty() && *within.begin() != "..";
+}
+
 void run_job(const TrainConfig& config, const Start& start, const TrainArguments& arguments) {
   const TrainOutput output = arguments.json ? TrainOutput::kJson : TrainOutput::kText;
   // Outlive the lanes that tell them.
@@ -139,10 +148,18 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
   LaneTrace trace(clock, LaneTrace::Keep::kBusyTimes, [&](const LaneSpan& span) {
     if (file) file->add(span);
   });
+  const auto open_trace = [&](const std::string& path) {
+    file.emplace(files, path, TraceLimits{.num_steps = arguments.trace_steps});
+  };
+  const std::string traced = trace_path(arguments, config.output_dir);
+  const bool traced_in_run = !traced.empty() && lies_in(traced, config.output_dir);  // the job makes that folder
+  // A file that cannot be is told before anything is read.
+  if (!traced.empty() && !traced_in_run) open_trace(traced);
   WorkDisplay work;
   const ProgressSink progress = work.sink();
   TrainingJob job(config, start.how, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, progress);
   work.finish();
+  if (traced_in_run) open_trace(traced);
   if (start.from_step) {
     job.go_back_to(*start.from_step, [output](const GoingBack& going) { print_return(going, output); });
   }
@@ -155,10 +172,7 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
     fmt::print(stderr, "going on after step {} of {}\n", job.position().step, job.total_steps());
   }
   // Lanes are at rest until the first step: what they moved to begin with is not part of it.
-  if (!arguments.trace.empty()) {
-    file.emplace(files, trace_path(arguments, config.output_dir), clock.now_ns(),
-                 TraceLimits{.num_steps = arguments.trace_steps});
-  }
+  if (file) file->begin(clock.now_ns());
   TrainDisplay display(output, {.budgets = run.plan.request.budgets,
                                 .use = [&job] { return job.session().use(); },
                                 .lanes = [&trace] { return trace.busy_s(); }});
@@ -168,6 +182,7 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
     shown(report);
   };
   const RunSummary summary = job.run(observer, progress);
+  display.finish();
   if (file) file->finish();
   print_end(job, run, summary, display);
   if (file && output == TrainOutput::kText) {

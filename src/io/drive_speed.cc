@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kWindowBytes = 16 * kMiB;
 
 // Two windows in turn, so that the queue never runs dry between them.
-double sweep_seconds(const DriveProbe& probe, File& file, IoOp op, std::array<PageMemory, 2>& windows,
+double sweep_seconds(const DriveProbe& probe, File& file, IoOp op, std::array<PageMemory, 4>& windows,
                      std::uint64_t probe_bytes) {
   const Stopwatch stopwatch(probe.clock);
   std::array<Ticket, 2> tickets;
@@ -32,15 +32,37 @@ double sweep_seconds(const DriveProbe& probe, File& file, IoOp op, std::array<Pa
   return stopwatch.seconds();
 }
 
+// Reads the file's first half while its second half is written.
+double mixed_seconds(const DriveProbe& probe, File& file, std::array<PageMemory, 4>& windows,
+                     std::uint64_t probe_bytes) {
+  const Stopwatch stopwatch(probe.clock);
+  std::array<Ticket, 4> tickets;
+  std::size_t turn = 0;
+  const std::uint64_t half = probe_bytes / 2;
+  for (std::uint64_t offset = 0; offset < half; offset += kWindowBytes, turn ^= 1) {
+    for (const bool writes : {false, true}) {
+      const std::size_t window = turn + (writes ? 2 : 0);
+      tickets[window].wait();
+      tickets[window] = probe.engine.submit({.file = &file,
+                                             .op = writes ? IoOp::kWrite : IoOp::kRead,
+                                             .offset = offset + (writes ? half : 0),
+                                             .memory = windows[window].bytes()});
+    }
+  }
+  for (Ticket& ticket : tickets) ticket.wait();
+  return stopwatch.seconds();
+}
+
 }  // namespace
 
 DriveSpeed measure_drive(const DriveProbe& probe, const std::string& directory, std::uint64_t probe_bytes) {
-  probe_bytes = std::max(round_down(probe_bytes, kWindowBytes), kWindowBytes);
+  probe_bytes = std::max(round_down(probe_bytes, 2 * kWindowBytes), 2 * kWindowBytes);
   const std::string path = fmt::format("{}/.sluice-probe-{}", directory, ::getpid());
   const auto file = probe.files.open(path, OpenMode::kCreate, probe.caching);
   probe.files.remove(path);  // its blocks go with the last descriptor, however this process ends
   file->preallocate(probe_bytes);
-  std::array<PageMemory, 2> windows{PageMemory(kWindowBytes), PageMemory(kWindowBytes)};
+  std::array<PageMemory, 4> windows;
+  for (PageMemory& window : windows) window = PageMemory(kWindowBytes);
   for (PageMemory& window : windows) Random(random_identity()).fill(window.bytes());
 
   DriveSpeed speed;
@@ -48,6 +70,7 @@ DriveSpeed measure_drive(const DriveProbe& probe, const std::string& directory, 
   sweep_seconds(probe, *file, IoOp::kWrite, windows, probe_bytes);
   speed.write_gb_per_s = gb_per_s(probe_bytes, sweep_seconds(probe, *file, IoOp::kWrite, windows, probe_bytes));
   speed.read_gb_per_s = gb_per_s(probe_bytes, sweep_seconds(probe, *file, IoOp::kRead, windows, probe_bytes));
+  speed.mixed_gb_per_s = gb_per_s(probe_bytes, mixed_seconds(probe, *file, windows, probe_bytes));
   return speed;
 }
 

@@ -14,6 +14,7 @@ namespace sluice {
 struct DriveSpeed {
   double read_gb_per_s = 0;
   double write_gb_per_s = 0;
+  double mixed_gb_per_s = 0;  // of both together, while it reads and writes
 };
 
 struct DriveProbe {

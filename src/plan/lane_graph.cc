@@ -49,7 +49,7 @@ struct LaneGraph::Running {
   TaskId id = kNone;
 };
 
-std::vector<double> LaneGraph::run(double num_cores) const {
+std::vector<double> LaneGraph::run(const Limits& limits) const {
   constexpr double kNotYet = -1;
   // What rounding leaves of a task that ends together with another.
   constexpr double kNothing = 1e-12;
@@ -97,9 +97,13 @@ std::vector<double> LaneGraph::run(double num_cores) const {
       cores += task.cores;
     }
     if (running.empty()) break;
-    const double core_rate = cores > num_cores ? num_cores / cores : 1;
+    const double core_rate = cores > limits.num_cores ? limits.num_cores / cores : 1;
+    const auto users_of = [&](Lane lane) { return users[static_cast<std::size_t>(lane)]; };
+    const bool both_ways = users_of(Lane::kNvmeToHost) > 0 && users_of(Lane::kHostToNvme) > 0;
     const auto rate = [&](const Task& task) {
-      return (task.cores > 0 ? core_rate : 1) / users[static_cast<std::size_t>(task.lane)];
+      const bool of_drives = task.lane == Lane::kNvmeToHost || task.lane == Lane::kHostToNvme;
+      return (task.cores > 0 ? core_rate : 1) * (of_drives && both_ways ? limits.drives_both_ways : 1) /
+             users_of(task.lane);
     };
     double step_s = std::numeric_limits<double>::infinity();
     for (const Running& one : running) {

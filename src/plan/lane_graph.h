@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work on lanes, as a graph: every task stands in a queue that keeps its order, waits for others, and then uses a lane
 // for some seconds. Queues that share a lane share its speed evenly while both have work, as two copies on one link do.
-// Tasks may want cores as well; where they want more than there are, all of those slow down alike. For one thread.
+// Tasks may want cores as well; where they want more than there are, all of those slow down alike. So do the two lanes
+// of drives that are slower while they read and write at once. For one thread.
 #pragma once
 
 #include <array>
@@ -37,8 +38,13 @@ class LaneGraph {
   std::size_t num_tasks() const { return tasks_.size(); }
   const Task& task(std::size_t idx) const { return tasks_[idx]; }
 
+  struct Limits {
+    double num_cores = std::numeric_limits<double>::infinity();
+    double drives_both_ways = 1;  // of the speed of either way
+  };
   // When each task ends, in seconds from the start.
-  std::vector<double> run(double num_cores = std::numeric_limits<double>::infinity()) const;
+  std::vector<double> run(const Limits& limits) const;
+  std::vector<double> run() const { return run(Limits()); }
 
   // What kept `last` from ending sooner, back to the time `since_s`: the seconds of each lane on the chain of tasks of
   // which each began when the one before had ended. They add up to the time in between.

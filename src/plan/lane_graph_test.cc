@@ -32,7 +32,7 @@ TEST(LaneGraph, TasksThatWantMoreCoresThanThereAreSlowDownAlike) {
   graph.add(0, {.lane = Lane::kCompute, .seconds = 1, .cores = 2}, {});
   graph.add(1, {.lane = Lane::kCpuOptimizer, .seconds = 1, .cores = 2}, {});
   graph.add(2, {.lane = Lane::kNvmeToHost, .seconds = 1}, {});
-  const std::vector<double> ends = graph.run(2);
+  const std::vector<double> ends = graph.run({.num_cores = 2});
   EXPECT_DOUBLE_EQ(ends[0], 2);
   EXPECT_DOUBLE_EQ(ends[1], 2);
   EXPECT_DOUBLE_EQ(ends[2], 1);
@@ -58,6 +58,15 @@ TEST(LaneGraph, TheCriticalChainAddsUpToTheTimeAndNamesWhatWasWaitedFor) {
   EXPECT_DOUBLE_EQ(seconds[static_cast<std::size_t>(Lane::kNvmeToHost)], 3);
   EXPECT_DOUBLE_EQ(seconds[static_cast<std::size_t>(Lane::kCompute)], 2);
   EXPECT_DOUBLE_EQ(seconds[static_cast<std::size_t>(Lane::kDeviceToHost)], 0);
+}
+
+TEST(LaneGraph, DrivesThatReadAndWriteAtOnceAreSlowerOnlyWhileTheyDo) {
+  LaneGraph graph(2);
+  graph.add(0, {.lane = Lane::kNvmeToHost, .seconds = 1}, {});
+  graph.add(1, {.lane = Lane::kHostToNvme, .seconds = 3}, {});
+  const std::vector<double> ends = graph.run({.drives_both_ways = 0.5});
+  EXPECT_DOUBLE_EQ(ends[0], 2);
+  EXPECT_DOUBLE_EQ(ends[1], 4);
 }
 
 }  // namespace

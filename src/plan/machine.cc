@@ -58,12 +58,14 @@ Machine::Device read_device(const ConfigReader& reader) {
 }
 
 MachineDrive read_drive(const ConfigReader& reader) {
-  refuse_unknown_keys(reader, {"name", "size_bytes", "read_bytes_per_s", "write_bytes_per_s", "endurance_bytes"});
+  refuse_unknown_keys(
+      reader, {"name", "size_bytes", "read_bytes_per_s", "write_bytes_per_s", "mixed_bytes_per_s", "endurance_bytes"});
   MachineDrive drive;
   drive.name = reader.require_text("name");
   drive.size_bytes = require_bytes(reader, "size_bytes");
   drive.read_bytes_per_s = reader.require_real("read_bytes_per_s", kRate);
   drive.write_bytes_per_s = reader.require_real("write_bytes_per_s", kRate);
+  drive.mixed_bytes_per_s = reader.find_real("mixed_bytes_per_s", kRate).value_or(0);
   if (const auto life = reader.find_int("endurance_bytes", {.min = 1, .max = kMaxBytes * 64})) {
     drive.endurance_bytes = static_cast<std::uint64_t>(*life);
   }
@@ -112,6 +114,15 @@ double Machine::drives_write_bytes_per_s() const {
   return least;
 }
 
+double Machine::drives_both_ways() const {
+  double least = 1;
+  for (const MachineDrive& drive : drives) {
+    if (drive.mixed_bytes_per_s == 0) continue;
+    least = std::min(least, drive.mixed_bytes_per_s / (drive.read_bytes_per_s + drive.write_bytes_per_s));
+  }
+  return least;
+}
+
 std::uint64_t Machine::drives_size_bytes() const {
   if (drives.empty()) return 0;
   double least = std::numeric_limits<double>::max();
@@ -155,6 +166,7 @@ nlohmann::ordered_json to_json(const Machine& machine) {
              {"size_bytes", drive.size_bytes},
              {"read_bytes_per_s", drive.read_bytes_per_s},
              {"write_bytes_per_s", drive.write_bytes_per_s}};
+    if (drive.mixed_bytes_per_s > 0) one["mixed_bytes_per_s"] = drive.mixed_bytes_per_s;
     if (drive.endurance_bytes) one["endurance_bytes"] = *drive.endurance_bytes;
     drives.push_back(std::move(one));
   }

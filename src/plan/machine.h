@@ -27,6 +27,7 @@ struct MachineDrive {
   std::uint64_t size_bytes = 0;
   double read_bytes_per_s = 0;
   double write_bytes_per_s = 0;
+  double mixed_bytes_per_s = 0;                  // of both together while it reads and writes; 0: each as if alone
   std::optional<std::uint64_t> endurance_bytes;  // that its maker warrants to be written
 };
 
@@ -40,7 +41,7 @@ struct Machine {
     Processor kind = Processor::kGpu;
     std::string name;
     std::uint64_t size_bytes = 0;
-    Rates flops_per_s;            // of a block's matrix products, with all that stands between them
+    Rates flops_per_s;            // of a block's matrix products
     Rates attention_flops_per_s;  // causal, counted without what the mask hides
     double memory_bytes_per_s = 0;
   };
@@ -65,6 +66,8 @@ struct Machine {
   // All drives as one, each holding a part that follows its speed; 0 without drives.
   double drives_read_bytes_per_s() const;
   double drives_write_bytes_per_s() const;
+  // What is left of either speed while they read and write at once: 1, or less.
+  double drives_both_ways() const;
   std::uint64_t drives_size_bytes() const;  // that such parts can use
   double drive_share(std::size_t drive_idx) const;
 };

@@ -36,12 +36,13 @@ Home& home_of(SliceHomes& homes, Part part) {
   return homes.optimizer;
 }
 
-std::uint64_t bytes_of(const SliceSizes& sizes, Part part) {
+std::uint64_t bytes_of(const PlacementRequest& request, const Schedule& schedule, std::size_t slice_idx, Part part) {
+  const SliceSizes& sizes = (*request.sizes)[slice_idx];
   switch (part) {
     case Part::kWeights:
       return as_run(sizes.weight_bytes);
     case Part::kGradients:
-      return as_run(sizes.gradient_bytes) * sizes.num_gradient_runs;
+      return as_run(sizes.gradient_bytes) * num_gradient_runs(*request.arch, schedule, slice_idx);
     case Part::kOptimizer:
       break;
   }
@@ -53,7 +54,7 @@ void fill_host(const PlacementRequest& request, Schedule& schedule, Part part, s
   const Architecture& arch = *request.arch;
   const auto move = [&](std::size_t slice_idx) {
     Home& home = home_of(schedule.homes[slice_idx], part);
-    const std::uint64_t bytes = bytes_of((*request.sizes)[slice_idx], part);
+    const std::uint64_t bytes = bytes_of(request, schedule, slice_idx, part);
     if (home != Home::kNvme || bytes > room) return;
     home = Home::kHost;
     room -= bytes;
@@ -63,7 +64,7 @@ void fill_host(const PlacementRequest& request, Schedule& schedule, Part part, s
   }
   const std::int64_t num_layers = arch.num_layers();
   if (num_layers == 0) return;
-  const std::uint64_t block = bytes_of((*request.sizes)[block_slice(arch, 0)], part);
+  const std::uint64_t block = bytes_of(request, schedule, block_slice(arch, 0), part);
   const std::int64_t count = block == 0 ? num_layers : std::min(num_layers, static_cast<std::int64_t>(room / block));
   for (std::int64_t layer_idx = 0; layer_idx < num_layers; ++layer_idx) {
     if ((layer_idx + 1) * count / num_layers > layer_idx * count / num_layers) move(block_slice(arch, layer_idx));
@@ -74,6 +75,7 @@ void fill_host(const PlacementRequest& request, Schedule& schedule, Part part, s
 std::array<Part, 3> filling_order(const Architecture& arch, Residence residence) {
   if (arch.adapter.exists()) return {Part::kOptimizer, Part::kGradients, Part::kWeights};
   if (residence == Residence::kOptimizerHost) return {Part::kWeights, Part::kOptimizer, Part::kGradients};
+  if (residence == Residence::kGradientsFirst) return {Part::kGradients, Part::kWeights, Part::kOptimizer};
   return {Part::kWeights, Part::kGradients, Part::kOptimizer};
 }
 
@@ -110,6 +112,12 @@ Placed place(const PlacementRequest& request, Schedule schedule, Residence resid
   }
   placed.memory = memory_of(request, placed);
   std::uint64_t room = beyond(request.budgets.host, placed.memory.host.total());
+  if (residence == Residence::kGradientsHalf) {
+    std::uint64_t half = room / 2;
+    room -= half;
+    fill_host(request, placed.schedule, Part::kGradients, half);
+    room += half;
+  }
   for (const Part part : filling_order(*request.arch, residence)) fill_host(request, placed.schedule, part, room);
   placed.memory = memory_of(request, placed);
   return placed;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a schedule's state goes within budgets. Host memory is filled with weights first, which cross the drives most
-// often, then with gradients or the optimizer's state; beside adapters, with what is trained first. Of each, the ends
-// of the model and then blocks evenly spread over its depth, so that the drives' work is spread over the step. What is
-// left goes to the drives.
+// often, then with gradients or the optimizer's state; or with gradients first, since these go to the drives while
+// little is read from them; beside adapters, with what is trained first. Of each, the ends of the model and then blocks
+// evenly spread over its depth, so that the drives' work is spread over the step. What is left goes to the drives.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,10 @@ inline bool fits(const StepMemory& memory, const TierBudgets& budgets) { return 
 enum class Residence : std::uint8_t {
   kDevice,           // all of the state
   kGradientsDevice,  // gradients on the device, the rest below
-  kGradientsHost,    // nothing on the device; host memory for gradients before the optimizer's state
-  kOptimizerHost,    // the other way round: gradients go to the drives while the optimizer rests
+  kGradientsHost,    // nothing on the device; host memory for weights, then gradients, then the optimizer's state
+  kOptimizerHost,    // the last two the other way round: gradients go to the drives while the optimizer rests
+  kGradientsHalf,    // half of host memory for gradients before weights
+  kGradientsFirst,   // all of it
 };
 
 struct Placed {

@@ -32,12 +32,6 @@ Json to_json(const TierBytes& bytes, std::uint64_t budget) {
           {"budget", budget}};
 }
 
-Json lanes_json(const std::array<double, kNumLanes>& seconds) {
-  Json json = Json::object();
-  for (std::size_t idx = 0; idx < kNumLanes; ++idx) json[std::string(name(static_cast<Lane>(idx)))] = seconds[idx];
-  return json;
-}
-
 Json request_json(const PlanRequest& request) {
   Json json{{"model", request.model},
             {"parameters", count_parameters(request.arch)},
@@ -62,6 +56,12 @@ Json request_json(const PlanRequest& request) {
 
 }  // namespace
 
+Json lanes_json(const LaneSeconds& seconds) {
+  Json json = Json::object();
+  for (std::size_t idx = 0; idx < kNumLanes; ++idx) json[std::string(name(static_cast<Lane>(idx)))] = seconds[idx];
+  return json;
+}
+
 std::string_view dtype_name(DType dtype) { return dtype == DType::kBF16 ? "bf16" : "f32"; }
 
 Json to_json(const Architecture& arch, const Schedule& schedule) {
@@ -76,6 +76,7 @@ Json to_json(const Architecture& arch, const Schedule& schedule) {
   return {{"dtype", dtype_name(schedule.dtype)},
           {"optimizer", name(schedule.optimizer)},
           {"wave", schedule.wave},
+          {"one_wave", schedule.is_one_wave},
           {"group", schedule.group},
           {"batch_tokens", schedule.batch_tokens},
           {"weight_places", schedule.weight_places},
@@ -96,6 +97,7 @@ Schedule schedule_from_json(const nlohmann::json& json, const Architecture& arch
   if (!optimizer) reader.fail("optimizer", fmt::format("one of {}", optimizer_state_names()));
   schedule.optimizer = *optimizer;
   schedule.wave = reader.require_int("wave", 1, kMostPlaces);
+  schedule.is_one_wave = reader.flag_or("one_wave", false);
   schedule.group = reader.require_int("group", 1, arch.num_layers());
   schedule.batch_tokens = reader.require_int("batch_tokens", 1, std::int64_t{1} << 40);
   const auto places = [&](const char* key, std::size_t least) {

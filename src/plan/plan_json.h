@@ -7,10 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "plan/planner.h"
+#include "tier/lane_trace.h"
 
 namespace sluice {
 
 std::string_view dtype_name(DType dtype);  // as --dtype takes it
+
+nlohmann::ordered_json lanes_json(const LaneSeconds& seconds);  // by their names
 
 nlohmann::ordered_json to_json(const Plan& plan);
 nlohmann::ordered_json to_json(const NoPlanFits& failure);

@@ -108,8 +108,9 @@ RunFlow::Departure RunFlow::send(double bytes, Home home, std::initializer_list<
 }
 
 std::vector<double> RunFlow::run() const {
-  if (machine_.device.kind == Processor::kGpu) return graph_.run();
-  return graph_.run(static_cast<double>(machine_.host.num_cores));
+  LaneGraph::Limits limits{.drives_both_ways = machine_.drives_both_ways()};
+  if (machine_.device.kind == Processor::kCpu) limits.num_cores = static_cast<double>(machine_.host.num_cores);
+  return graph_.run(limits);
 }
 
 }  // namespace sluice

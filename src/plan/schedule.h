@@ -24,6 +24,7 @@ struct Schedule {
   DType dtype = DType::kBF16;  // of weights and activations
   OptimizerState optimizer = OptimizerState::kAdamWF32;
   std::int64_t wave = 1;            // micro-batches that pass a group before the next group is touched
+  bool is_one_wave = false;         // every step is: nothing is kept from wave to wave
   std::int64_t group = 1;           // blocks
   std::int64_t batch_tokens = 0;    // of a micro-batch, at most
   std::size_t weight_places = 2;    // device memory for slices on their way; at least a group

@@ -104,6 +104,7 @@ class Search {
     Schedule schedule{.dtype = request_.dtype,
                       .optimizer = request_.optimizer,
                       .wave = wave,
+                      .is_one_wave = wave >= request_.accumulation,
                       .group = group,
                       .batch_tokens = request_.batch_tokens(),
                       .boundaries = boundaries,
@@ -111,13 +112,14 @@ class Search {
     schedule.weight_places = least_weight_places(schedule);
     schedule.gradient_places = least_gradient_places(request_.arch, schedule);
     for (const Residence residence :
-         {Residence::kDevice, Residence::kGradientsDevice, Residence::kGradientsHost, Residence::kOptimizerHost}) {
+         {Residence::kDevice, Residence::kGradientsDevice, Residence::kGradientsHost, Residence::kOptimizerHost,
+          Residence::kGradientsHalf, Residence::kGradientsFirst}) {
       // Where everything stays on the device, groups make no difference.
       if (residence == Residence::kDevice && group > 1 && !request_.group) continue;
       const Placed least = place(placing_, schedule, residence);
       if (!fits(least.memory, request_.budgets)) continue;
       // Without drives there is nothing to choose first.
-      if (residence == Residence::kOptimizerHost && !any_on_drives(least.schedule)) continue;
+      if (residence > Residence::kGradientsHost && !any_on_drives(least.schedule)) continue;
       try_places(least);
     }
   }
@@ -191,7 +193,8 @@ class Search {
     candidate.drive_written_bytes = written;
     candidate.least_step_s = std::max(
         {compute_s, update_s + after_s, over(to_device, machine.links.to_device_bytes_per_s),
-         over(from_device, machine.links.from_device_bytes_per_s), over(read, read_rate), over(written, write_rate)});
+         over(from_device, machine.links.from_device_bytes_per_s), over(read, read_rate), over(written, write_rate),
+         over(read + written, (read_rate + write_rate) * machine.drives_both_ways())});
   }
 
   const PlanRequest& request_;
@@ -216,6 +219,7 @@ Placed least_candidate(const PlanRequest& request, const std::vector<SliceSizes>
     Schedule schedule{.dtype = request.dtype,
                       .optimizer = request.optimizer,
                       .wave = request.wave.value_or(1),
+                      .is_one_wave = request.wave.value_or(1) >= request.accumulation,
                       .group = request.group.value_or(1),
                       .batch_tokens = request.batch_tokens(),
                       .boundaries = boundaries,

@@ -18,7 +18,6 @@ std::vector<SliceSizes> slice_sizes(const Architecture& arch, DType dtype, Optim
                    .adapter_bytes = adapter_bytes(arch, slice_idx),
                    .gradient_bytes = gradient_bytes(arch, slice_idx),
                    .optimizer_bytes = optimizer_bytes(arch, schedule, chunk_bytes, slice_idx),
-                   .num_gradient_runs = num_gradient_runs(arch, slice_idx),
                    .weights_change = !arch.adapter.exists()};
     one.has_small_weights = is_small(one.weight_bytes);
     one.has_small_gradients = is_small(one.gradient_bytes);

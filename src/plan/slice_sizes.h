@@ -16,9 +16,8 @@ struct SliceSizes {
   std::uint64_t adapter_bytes = 0;    // trained in place of the weights; 0: there is none
   std::uint64_t gradient_bytes = 0;   // of one run
   std::uint64_t optimizer_bytes = 0;  // padding included
-  std::size_t num_gradient_runs = 1;
-  bool weights_change = true;      // and are written again with every step
-  bool has_small_weights = false;  // a place of their own
+  bool weights_change = true;         // and are written again with every step
+  bool has_small_weights = false;     // a place of their own
   bool has_small_gradients = false;
 };
 

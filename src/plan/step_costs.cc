@@ -41,6 +41,28 @@ double adapter_elements(const Architecture& arch) {
   return sum;
 }
 
+// What a block's kernels move through memory beside the arithmetic of its products: forward, and all of the backward.
+struct BlockBytes {
+  double forward = 0;
+  double backward = 0;
+};
+
+// Weights are read for each product, gradients of weights are added to where they lie. Of a token: what norms, rotary
+// embedding, activation and residual sums read and write, one pass each; the backward does all of it again, then undoes
+// it, with one more operand.
+BlockBytes block_bytes(const Architecture& arch, double matrices, double tokens, double width) {
+  const auto hidden = static_cast<double>(arch.hidden);
+  const auto turned = static_cast<double>(arch.q_width() + arch.kv_width());
+  const auto middle = static_cast<double>(arch.intermediate);
+  const auto up = static_cast<double>(arch.up_width());
+  const double norms = 2 + (arch.norm_after_attention ? 1 : 0) + (arch.norm_after_mlp ? 1 : 0);
+  const double forward = norms * 2 * hidden + 2 * 3 * hidden + 2 * turned + up + middle;
+  const double backward = norms * 4 * hidden + 2 * 3 * hidden + 2 * turned + 2 * up + middle;
+  const double summed = arch.adapter.exists() ? 0 : matrices * 2 * sizeof(float);
+  return {.forward = (matrices + tokens * forward) * width,
+          .backward = (2 * matrices + tokens * (forward + backward)) * width + summed};
+}
+
 // Keys that a query sees, on average.
 double mean_keys(std::int64_t sequence_len, std::int64_t window) {
   const auto length = static_cast<double>(sequence_len);
@@ -113,9 +135,12 @@ StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Mac
     const double attention_s = kProduct * tokens * keys * static_cast<double>(arch.q_width()) / attention_rate;
     // Beside an adapter the weights' gradients are left out; the adapter's backward computes its inner product again.
     const double with_weights = has_adapter ? 1 : 2;
-    costs.block_forward.push_back(product_s * (matrices + adapter) + attention_s * kAttentionProducts);
+    const BlockBytes bytes = block_bytes(arch, matrices, tokens, width);
+    costs.block_forward.push_back(product_s * (matrices + adapter) + attention_s * kAttentionProducts +
+                                  bytes.forward / memory_rate);
     costs.block_backward.push_back(product_s * (again + with_weights * matrices + 4 * adapter) +
-                                   attention_s * (kAttentionProducts + kAttentionBackwardProducts));
+                                   attention_s * (kAttentionProducts + kAttentionBackwardProducts) +
+                                   bytes.backward / memory_rate);
   }
 
   if (arch.num_layers() > 0 && is_packed(arch, block_slice(arch, 0))) {
@@ -132,9 +157,11 @@ StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Mac
     const double product_s = kProduct * tokens * rows * static_cast<double>(arch.hidden) / rate;
     const double logits_s = tokens * rows * kLogitBytes / memory_rate;
     const double products_s = (has_adapter ? 2 : 3) * product_s;
-    costs.heads.push_back({.at_once = products_s + logits_s,
-                           .statistics = product_s + logits_s,
-                           .gradients = products_s + logits_s,
+    const double rows_s = rows * static_cast<double>(arch.hidden) * width / memory_rate;
+    const double summed_s = has_adapter ? 0 : rows * static_cast<double>(arch.hidden) * 2 * sizeof(float) / memory_rate;
+    costs.heads.push_back({.at_once = products_s + logits_s + 2 * rows_s + summed_s,
+                           .statistics = product_s + logits_s + rows_s,
+                           .gradients = products_s + logits_s + 2 * rows_s + summed_s,
                            .end = 4 * row_bytes / memory_rate});
   }
   costs.embed = 2 * row_bytes / num_ranges / memory_rate;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the parts of a training step take on a machine, each alone: floating-point operations over rates, bytes over
-// links. What a part computes is counted as the model's code does it: the backward recomputes a block, the head of
-// several ranges computes its logits twice.
+// How long the parts of a training step take on a machine, each alone: floating-point operations over rates, and bytes
+// over the speed of memory or of links. What a part computes is counted as the model's code does it: the backward
+// recomputes a block, the head of several ranges computes its logits twice.
 #pragma once
 
 #include <cstdint>

@@ -51,9 +51,11 @@ std::uint64_t gradient_bytes(const Architecture& arch, std::size_t slice_idx) {
   return trained_layout(arch, slice_idx).size_bytes(DType::kF32);
 }
 
-std::size_t num_gradient_runs(const Architecture& arch, std::size_t slice_idx) {
+std::size_t num_gradient_runs(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx) {
   if (!is_trained(arch, slice_idx)) return 0;
-  return arch.tied_head && slice_id(arch, slice_idx).kind == SliceKind::kEmbedding ? 2 : 1;
+  const bool is_tied = arch.tied_head && slice_id(arch, slice_idx).kind == SliceKind::kEmbedding;
+  const bool is_kept = !schedule.is_one_wave || schedule.homes[slice_idx].gradients == Home::kDevice;
+  return is_tied && is_kept ? 2 : 1;
 }
 
 OptimizerLayout optimizer_layout(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes,
@@ -157,7 +159,7 @@ StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const
     tier_of(memory, homes.optimizer).optimizer +=
         versions(homes.optimizer) * optimizer_bytes(arch, schedule, buffers.chunk_bytes, slice_idx);
     tier_of(memory, homes.gradients).gradients +=
-        num_gradient_runs(arch, slice_idx) * as_run(gradient_bytes(arch, slice_idx));
+        num_gradient_runs(arch, schedule, slice_idx) * as_run(gradient_bytes(arch, slice_idx));
   }
   const PlaceBytes weights = weight_place_bytes(arch, schedule);
   memory.device.weights += weights.large * schedule.weight_places + weights.small +

@@ -59,8 +59,9 @@ std::uint64_t unpacked_bytes(const Architecture& arch, const Schedule& schedule)
 std::uint64_t adapter_bytes(const Architecture& arch, std::size_t slice_idx);
 // Of what is trained of the slice; 0 where nothing is.
 std::uint64_t gradient_bytes(const Architecture& arch, std::size_t slice_idx);
-// Of a tied embedding that is trained, two: what the head adds and what the tokens add.
-std::size_t num_gradient_runs(const Architecture& arch, std::size_t slice_idx);
+// With a home. Of a tied embedding that is trained there may be two, what the head adds and what the tokens add: the
+// second goes from wave to wave, or stays on the device.
+std::size_t num_gradient_runs(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx);
 // Of a slice that is trained.
 OptimizerLayout optimizer_layout(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes,
                                  std::size_t slice_idx);

@@ -6,6 +6,7 @@
 #include "model/slice_layout.h"
 #include "plan/place_flow.h"
 #include "plan/step_memory.h"
+#include "plan/weight_order.h"
 
 namespace sluice {
 namespace {
@@ -39,7 +40,7 @@ class Walk {
   TaskId step(std::int64_t num_micro_batches, const std::vector<TaskId>& ready) {
     // Where adapters are trained, they alone wait for the optimizer.
     const bool has_adapter = arch_.adapter.exists();
-    weights_.follow(weight_order(num_micro_batches),
+    weights_.follow(weight_order(arch_, schedule_, num_micro_batches, StepAim::kLearn),
                     has_adapter ? std::vector<TaskId>(ready.size(), RunFlow::kNone) : ready);
     adapters_ready_ = has_adapter ? ready : std::vector<TaskId>();
     for (std::int64_t first = 0; first < num_micro_batches; first += schedule_.wave) {
@@ -70,25 +71,6 @@ class Walk {
   using Run = GradientFlow::Run;
 
   std::int64_t group_first(std::int64_t last) const { return std::max<std::int64_t>(0, last - schedule_.group); }
-
-  std::vector<std::size_t> weight_order(std::int64_t num_micro_batches) const {
-    std::vector<std::size_t> wave;
-    for (std::int64_t idx = 0; idx < arch_.num_vocab_ranges(); ++idx) wave.push_back(embedding_slice(idx));
-    if (arch_.learned_positions > 0) wave.push_back(positions_slice(arch_));
-    for (std::int64_t idx = 0; idx < arch_.num_layers(); ++idx) wave.push_back(block_slice(arch_, idx));
-    wave.push_back(final_norm_slice(arch_));
-    for (int sweep = 0; sweep < (arch_.num_vocab_ranges() > 1 ? 2 : 1); ++sweep) {
-      for (std::int64_t idx = 0; idx < arch_.num_vocab_ranges(); ++idx) wave.push_back(head_slice(arch_, idx));
-    }
-    for (std::int64_t last = arch_.num_layers(); last > 0; last -= schedule_.group) {
-      for (std::int64_t idx = group_first(last); idx < last; ++idx) wave.push_back(block_slice(arch_, idx));
-    }
-    std::vector<std::size_t> order;
-    for (std::int64_t first = 0; first < num_micro_batches; first += schedule_.wave) {
-      order.insert(order.end(), wave.begin(), wave.end());
-    }
-    return order;
-  }
 
   void use_block(std::int64_t layer_idx) {
     weights_.use(block_slice(arch_, layer_idx));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a step of a schedule takes on a machine: its work put on six lanes in the trainer's order (StepRunner, its
 // places, the optimizer a step behind), and the lanes run against the machine's speeds. Not in it: what lanes take from
-// one another in host memory and on a drive that reads and writes at once, commits, and the time to launch kernels.
+// one another in host memory, commits, and the time to launch kernels.
 #pragma once
 
 #include <array>

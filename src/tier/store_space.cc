@@ -13,12 +13,6 @@
 #include "tier/store_format.h"
 
 namespace sluice {
-namespace {
-
-// Left free on the drive for whatever else lives there.
-constexpr std::uint64_t kDriveMarginBytes = 64 * kMiB;
-
-}  // namespace
 
 ExtentGrant::ExtentGrant(std::shared_ptr<StoreSpace> space, std::vector<Extent> extents)
     : space_(std::move(space)), extents_(std::move(extents)) {}

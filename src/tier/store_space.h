@@ -11,12 +11,16 @@
 #include <vector>
 
 #include "base/range_allocator.h"
+#include "base/units.h"
 #include "io/file.h"
 #include "io/stripe_set.h"
 
 namespace sluice {
 
 class StoreSpace;
+
+// Left free on each drive for whatever else lives there.
+inline constexpr std::uint64_t kDriveMarginBytes = 64 * kMiB;
 
 class ExtentGrant {
  public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/config_key_builders.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,14 +22,15 @@ ConfigKey make_key(std::string_view name, Synonyms synonyms, std::string type, R
   return key;
 }
 
-}  // namespace
-
+// A number that reads back as the same number, and as a number in readers that want a point before an exponent.
 std::string write_real(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find('.') != std::string::npos) return text;
   const std::size_t exponent = std::min(text.find('e'), text.size());
   return text.insert(exponent, ".0");
 }
+
+}  // namespace
 
 std::string write_list(const std::vector<std::string>& texts) {
   std::string list = "[";

@@ -14,8 +14,6 @@ namespace sluice {
 
 using Synonyms = std::vector<std::string_view>;
 
-// A number that reads back as the same number, and as a number in readers that want a point before an exponent.
-std::string write_real(double value);
 std::string write_list(const std::vector<std::string>& texts);
 
 ConfigKey integer_key(std::string_view name, Synonyms synonyms, IntRange range, std::uint64_t TrainConfig::*member);

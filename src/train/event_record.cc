@@ -58,18 +58,18 @@ std::string time_fields(const EventTime& time) {
   return double_field(1, time.wall_seconds) + varint_field(2, time.step);
 }
 
+std::string frame_record(std::string_view event) {
+  const std::string length = little_endian(event.size(), 8);
+  return length + little_endian(mask_crc(crc32c(length)), 4) + std::string(event) +
+         little_endian(mask_crc(crc32c(event)), 4);
+}
+
 }  // namespace
 
 std::uint32_t crc32c(std::string_view bytes) {
   std::uint32_t crc = 0xFFFFFFFFU;
   for (const char byte : bytes) crc = (crc >> 8) ^ kCrcTable[(crc ^ static_cast<unsigned char>(byte)) & 0xFFU];
   return ~crc;
-}
-
-std::string frame_record(std::string_view event) {
-  const std::string length = little_endian(event.size(), 8);
-  return length + little_endian(mask_crc(crc32c(length)), 4) + std::string(event) +
-         little_endian(mask_crc(crc32c(event)), 4);
 }
 
 std::string version_record(double wall_seconds) {

@@ -20,8 +20,6 @@ namespace sluice {
 
 std::uint32_t crc32c(std::string_view bytes);  // Castagnoli's polynomial, as iSCSI has it
 
-std::string frame_record(std::string_view event);
-
 struct EventTime {
   double wall_seconds = 0;  // since 1970
   std::uint64_t step = 0;

@@ -75,8 +75,23 @@ std::span<std::byte> GradientPlaces::begin(std::size_t slice_idx, const std::str
   return memory;
 }
 
+std::span<std::byte> GradientPlaces::begin(std::size_t slice_idx, const std::string& key) {
+  if (!is_trained(arch_, slice_idx)) return {};
+  return begin(slice_idx, key, wave_.is_first ? Sum::kNew : Sum::kGoesOn);
+}
+
+std::span<std::byte> GradientPlaces::go_on(std::size_t slice_idx, const std::string& key) {
+  return begin(slice_idx, key, Sum::kGoesOn);
+}
+
 void GradientPlaces::end(std::size_t slice_idx, const std::string& key) {
-  if (homes_[slice_idx].gradients == Home::kDevice) return;
+  if (!is_trained(arch_, slice_idx)) return;
+  if (wave_.is_last) measure(slice_idx, key);
+  leave(slice_idx, key);
+}
+
+void GradientPlaces::leave(std::size_t slice_idx, const std::string& key) {
+  if (!is_trained(arch_, slice_idx) || homes_[slice_idx].gradients == Home::kDevice) return;
   Place& place = find(key);
   place.departure = keeper_.send(key, place.memory.bytes().first(gradient_bytes(arch_, slice_idx)), stream_.record());
   place.departure->stored = {};  // the keeper has it; a sum that goes on is not to lie on the drives twice
@@ -88,6 +103,7 @@ void GradientPlaces::drop(std::size_t slice_idx, const std::string& key) {
   find(key).key.clear();
 }
 
+// Into number `slice_idx` of squares().
 void GradientPlaces::measure(std::size_t slice_idx, const std::string& key) {
   const TensorView sum(squares_.bytes().subspan(slice_idx * sizeof(float), sizeof(float)), DType::kF32, {1});
   const auto count = static_cast<std::int64_t>(gradient_bytes(arch_, slice_idx) / sizeof(float));

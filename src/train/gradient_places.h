@@ -21,15 +21,23 @@ class GradientPlaces {
  public:
   GradientPlaces(Device& device, Stream& stream, const Architecture& arch, RunKeeper& keeper, const Schedule& schedule);
 
-  enum class Sum : std::uint8_t { kNew, kGoesOn };
-  // Memory for a slice's sum: zeros, or what it is so far. Throws what sending an earlier one home has thrown.
-  std::span<std::byte> begin(std::size_t slice_idx, const std::string& key, Sum sum);
-  // The sum is whole for now: it goes home.
+  struct Wave {
+    bool is_first = true;  // of the step
+    bool is_last = true;
+  };
+  // What is summed from here on is this wave's.
+  void begin_wave(Wave wave) { wave_ = wave; }
+  // Memory for a slice's sum: zeros in the first wave, else what it is so far; empty where nothing of it is trained.
+  // Throws what sending an earlier one home has thrown.
+  std::span<std::byte> begin(std::size_t slice_idx, const std::string& key);
+  // The wave has added its own: it goes home, in the last wave with its squares summed.
   void end(std::size_t slice_idx, const std::string& key);
+  // Goes home, though this wave has more to add.
+  void leave(std::size_t slice_idx, const std::string& key);
+  // One that this wave has left.
+  std::span<std::byte> go_on(std::size_t slice_idx, const std::string& key);
   // Without sending it anywhere.
   void drop(std::size_t slice_idx, const std::string& key);
-  // The sum of squares of what was summed last, into number `slice_idx` of norms().
-  void measure(std::size_t slice_idx, const std::string& key);
 
   // Waits until all are home. Throws what went wrong on the way.
   void wait();
@@ -42,6 +50,9 @@ class GradientPlaces {
     std::optional<Departure> departure;
   };
 
+  enum class Sum : std::uint8_t { kNew, kGoesOn };
+  std::span<std::byte> begin(std::size_t slice_idx, const std::string& key, Sum sum);
+  void measure(std::size_t slice_idx, const std::string& key);
   Place& place_for(std::size_t slice_idx);
   Place& find(const std::string& key);
   TensorView view(const Place& place, std::size_t slice_idx) const;
@@ -52,6 +63,7 @@ class GradientPlaces {
   std::vector<SliceHomes> homes_;
   std::vector<Place> places_;  // for large slices, one size
   std::vector<Place> small_;   // for small ones, one size
+  Wave wave_;
   Buffer squares_;
   std::vector<float> host_squares_;
 };

@@ -30,13 +30,11 @@ std::string thread_name(int thread, std::string_view name) {
 
 }  // namespace
 
-LaneTraceFile::LaneTraceFile(FileSystem& files, const std::string& path, std::int64_t start_ns,
-                             const TraceLimits& limits)
-    : path_(path), start_ns_(start_ns), limits_(limits), engine_(1), step_begin_ns_(start_ns) {
+LaneTraceFile::LaneTraceFile(FileSystem& files, const std::string& path, const TraceLimits& limits)
+    : path_(path), limits_(limits), engine_(1) {
   std::error_code none_there;
   std::filesystem::remove(path, none_there);
   file_.emplace(files, engine_, path);
-  last_end_ns_.fill(start_ns);
   // An array may end anywhere: the trace of a run that was killed opens too.
   buffer_ = R"([{"ph":"M","name":"process_name","pid":1,"args":{"name":"sluice"}})";
   put(thread_name(kStepThread, "steps"));
@@ -71,9 +69,16 @@ void LaneTraceFile::close() {
   file_.reset();
 }
 
+void LaneTraceFile::begin(std::int64_t now_ns) {
+  const std::scoped_lock lock(mutex_);
+  start_ns_ = now_ns;
+  step_begin_ns_ = now_ns;
+  last_end_ns_.fill(now_ns);
+}
+
 void LaneTraceFile::add(const LaneSpan& span) {
   const std::scoped_lock lock(mutex_);
-  if (!file_) return;
+  if (!file_ || !start_ns_) return;
   std::int64_t& last_end_ns = last_end_ns_[static_cast<std::size_t>(span.lane)];
   const std::int64_t begin_ns = std::min(std::max(span.begin_ns, last_end_ns), span.end_ns);
   last_end_ns = std::max(last_end_ns, span.end_ns);
@@ -92,7 +97,7 @@ void LaneTraceFile::add(const LaneSpan& span) {
 
 void LaneTraceFile::end_step(std::uint64_t step, std::int64_t now_ns) {
   const std::scoped_lock lock(mutex_);
-  if (!file_) return;
+  if (!file_ || !start_ns_) return;
   put(fmt::format(R"({{"ph":"X","name":"step {}","cat":"step","pid":1,"tid":{},"ts":{:.3f},"dur":{:.3f}}})", step,
                   kStepThread, microseconds(step_begin_ns_), static_cast<double>(now_ns - step_begin_ns_) * 1e-3));
   step_begin_ns_ = now_ns;

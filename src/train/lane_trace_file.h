@@ -27,12 +27,15 @@ struct TraceLimits {
 
 class LaneTraceFile {
  public:
-  // Replaces what is at `path`. Times are counted from `start_ns`, of the clock that spans are measured with.
-  LaneTraceFile(FileSystem& files, const std::string& path, std::int64_t start_ns, const TraceLimits& limits);
+  // Replaces what is at `path`.
+  LaneTraceFile(FileSystem& files, const std::string& path, const TraceLimits& limits);
   ~LaneTraceFile() { finish(); }
   LaneTraceFile(const LaneTraceFile&) = delete;
   LaneTraceFile& operator=(const LaneTraceFile&) = delete;
 
+  // The first step begins now, and times are counted from here, of the clock that spans are measured with. What is
+  // added before is left out.
+  void begin(std::int64_t now_ns);
   void add(const LaneSpan& span);
   // A step has ended now; it began where the one before ended.
   void end_step(std::uint64_t step, std::int64_t now_ns);
@@ -46,17 +49,17 @@ class LaneTraceFile {
   void put(const std::string& event);
   void flush();
   void close();
-  double microseconds(std::int64_t time_ns) const { return static_cast<double>(time_ns - start_ns_) * 1e-3; }
+  double microseconds(std::int64_t time_ns) const { return static_cast<double>(time_ns - *start_ns_) * 1e-3; }
 
   const std::string path_;
-  const std::int64_t start_ns_;
   const TraceLimits limits_;
   ThreadsEngine engine_;  // its own: a lane may wait for it
   mutable std::mutex mutex_;
   std::optional<AppendFile> file_;  // none: complete
   std::string buffer_;
+  std::optional<std::int64_t> start_ns_;  // none: not begun
   std::array<std::int64_t, kNumLanes> last_end_ns_{};
-  std::int64_t step_begin_ns_;
+  std::int64_t step_begin_ns_ = 0;
   std::uint64_t num_spans_ = 0;
   std::uint64_t num_steps_ = 0;
 };

@@ -66,7 +66,8 @@ class TracedRun : public testing::Test {
     const StoreHome home{.files = files, .engine = engine, .directories = {directory.path()}, .growth_bytes = kMiB};
     const auto store = SliceStore::create(home, {.chunk_bytes = 64 * kKiB});
     const SteadyClock clock;
-    LaneTraceFile file(files, folder.path("trace.json"), clock.now_ns(), limits);
+    LaneTraceFile file(files, folder.path("trace.json"), limits);
+    file.begin(clock.now_ns());
     LaneTrace trace(clock, LaneTrace::Keep::kBusyTimes, [&](const LaneSpan& span) { file.add(span); });
     CpuDevice device(256 * kMiB, 2);
     Budget host("host memory", 512 * kMiB);
@@ -160,6 +161,22 @@ TEST_F(TracedRun, TheFileIsCompleteAfterSoManyStepsOrSpans) {
   std::size_t num_spans = 0;
   for (const auto& [thread, spans] : threads) num_spans += thread == "steps" ? 0 : spans.size();
   EXPECT_EQ(num_spans, 50U);
+}
+
+TEST(LaneTraceFile, BeginsWhereItIsTold) {
+  const ScratchDirectory folder;
+  PosixFileSystem files;
+  LaneTraceFile file(files, folder.path("trace.json"), {});
+  file.add({Lane::kCompute, "early", 0, 0, 1'000'000, 2'000'000});
+  file.begin(5'000'000);
+  file.add({Lane::kCompute, "late", 0, 0, 6'000'000, 8'000'000});
+  file.end_step(1, 9'000'000);
+  file.finish();
+  const Threads threads = read_trace(file.path());
+  ASSERT_EQ(threads.at("compute").size(), 1U);
+  EXPECT_EQ(threads.at("compute")[0].name, "late");
+  EXPECT_EQ(threads.at("compute")[0].begin_us, 1000);
+  EXPECT_EQ(threads.at("steps").at(0).begin_us, 0);
 }
 
 }  // namespace

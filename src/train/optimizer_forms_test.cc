@@ -100,6 +100,25 @@ TEST_F(OptimizerForms, SgdLearnsWithTheTrailingBitsAndItsVelocityAlone) {
   EXPECT_EQ(heavy.state_bytes, 3 * plain.state_bytes);
 }
 
+// Where SGD has f32 weights it keeps nothing: where that would live is no matter.
+TEST_F(OptimizerForms, EveryStepIsCommittedWhereMemoryHoldsNothingThatIsKept) {
+  const auto commits = [&](DType dtype, Home weights) {
+    const ScratchDirectory directory;
+    SessionOptions options = options_for(directory.path(), OptimizerState::kSgd);
+    options.schedule.dtype = dtype;
+    options.schedule.homes.assign(num_slices(opened_.arch()), {weights, Home::kHost, Home::kHost});
+    TrainingSession session(options);
+    session.begin(opened_.slices(), "0", {});
+    RandomSteps data(opened_.arch());
+    session.step(data.step(1), {.adam = {.learning_rate = 0.1, .step = 1}}, "1");
+    session.wait();
+    return session.committed_note() == "1";
+  };
+  EXPECT_TRUE(commits(DType::kF32, Home::kNvme));
+  EXPECT_FALSE(commits(DType::kF32, Home::kHost));
+  EXPECT_FALSE(commits(DType::kBF16, Home::kNvme)) << "the bits that trail the weights are kept";
+}
+
 TEST_F(OptimizerForms, ARunDoesNotGoOnInAnotherForm) {
   const ScratchDirectory directory;
   {

@@ -304,6 +304,7 @@ Home OptimizerLane::weights_home(std::size_t slice_idx) const {
 
 std::vector<std::shared_future<void>> OptimizerLane::update(const AdamWSettings& settings,
                                                             std::function<void()> when_done) {
+  wait();
   // Shared by the lane's task and, through their futures, by whoever waits.
   auto promises = std::make_shared<std::vector<std::promise<void>>>(num_slices(*options_.arch));
   std::vector<std::shared_future<void>> ready(promises->size());

@@ -44,7 +44,8 @@ class OptimizerLane {
 
   // Updates what is trained of all slices from their gradients; SGD takes what it shares with AdamW. `when_done` runs
   // in the lane after the last. A future for each slice: its weights are new, or what went wrong; an invalid one where
-  // nothing is trained.
+  // nothing is trained. Waits for the update before, which has had the whole step for itself, and throws what went
+  // wrong there: slices that were done do not tell of a when_done that failed.
   std::vector<std::shared_future<void>> update(const AdamWSettings& settings, std::function<void()> when_done);
   // Until the last update and its when_done are through; throws what went wrong.
   void wait();

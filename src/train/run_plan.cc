@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <thread>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "model/slice_layout.h"
+#include "tier/store_space.h"
 
 namespace sluice {
 namespace {
@@ -32,16 +36,58 @@ Home home_of(BoundaryPlace place) {
   return Home::kDevice;
 }
 
-// Checkpoints pass through the ring also where no state lives on the drives: then it is what host memory has left.
+// Checkpoints pass through the ring also where no state lives on the drives: then it is what host memory has left, and
+// at least this.
 std::uint64_t least_staging_bytes(const PlanRequest& request) { return 4 * request.buffers.chunk_bytes; }
+
+// What a user could change where the request fits, but not beside so much of host memory.
+std::vector<PlanChange> changes_beside(const PlanRequest& request, std::uint64_t taken_bytes,
+                                       const std::vector<PlanChange>& changes_of_rest) {
+  std::vector<PlanChange> changes;
+  PlanChange more{.key = "host_memory", .request = request};
+  std::uint64_t& host_bytes = more.request.budgets.host;
+  host_bytes = round_up(host_bytes + taken_bytes, kMiB);
+  more.text = fmt::format("host_memory {} instead of {}", format_bytes(host_bytes), format_bytes(request.budgets.host));
+  const bool is_cpu = request.machine.device.kind == Processor::kCpu;
+  if (host_bytes + (is_cpu ? request.budgets.device : 0) <= request.machine.host.size_bytes) changes.push_back(more);
+  for (PlanChange change : changes_of_rest) {
+    if (change.key.find("host_memory") != std::string::npos) continue;
+    change.request.budgets.host = request.budgets.host;
+    changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+// The ring counts as any other buffer, also where the search had no need of one.
+Plan plan_with_staging(const PlanRequest& request) {
+  Plan plan = make_plan(request);
+  if (plan.buffers.staging_bytes > 0) return plan;
+  PlanRequest rest = request;
+  const std::uint64_t least_bytes = std::min(request.budgets.host, least_staging_bytes(request));
+  rest.budgets.host -= least_bytes;
+  try {
+    plan = make_plan(rest);
+  } catch (const NoPlanFits& failure) {
+    throw NoPlanFits(fmt::format("no schedule fits host_memory {} once checkpoints have {} of it to pass through",
+                                 format_bytes(request.budgets.host), format_bytes(least_bytes)),
+                     changes_beside(request, least_bytes, failure.changes()));
+  }
+  plan.request.budgets = request.budgets;
+  if (plan.buffers.staging_bytes > 0) return plan;
+  plan.buffers.staging_bytes = std::min(request.budgets.host - plan.memory.host.total(), request.buffers.staging_bytes);
+  plan.memory = step_memory(request.arch, plan.schedule, plan.buffers);
+  return plan;
+}
 
 }  // namespace
 
 TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_bytes) {
   const bool is_cpu = machine.device.kind == Processor::kCpu;
+  Machine left = machine;
+  for (MachineDrive& drive : left.drives) drive.size_bytes -= std::min(drive.size_bytes, kDriveMarginBytes);
   return {.device = is_cpu ? free_host_bytes / 100 * 30 : machine.device.size_bytes / 100 * 95,
           .host = free_host_bytes / 100 * (is_cpu ? 40 : 90),
-          .drives = machine.drives_size_bytes()};
+          .drives = left.drives_size_bytes()};
 }
 
 PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
@@ -71,22 +117,9 @@ PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
 }
 
 RunPlan plan_run(const PlanRequest& request, std::size_t num_threads) {
-  RunPlan run{.plan = make_plan(request)};
-  std::uint64_t staging_bytes = run.plan.buffers.staging_bytes;
-  if (staging_bytes == 0) {
-    PlanRequest smaller = request;
-    smaller.budgets.host -= std::min(request.budgets.host, least_staging_bytes(request));
-    run.plan = make_plan(smaller);
-    run.plan.request.budgets = request.budgets;
-    staging_bytes = run.plan.buffers.staging_bytes;
-    if (staging_bytes == 0) {
-      staging_bytes = std::min(request.budgets.host - run.plan.memory.host.total(), request.buffers.staging_bytes);
-    }
-  }
+  RunPlan run{.plan = plan_with_staging(request)};
   run.memory = {.schedule = run.plan.schedule,
-                .buffers = {.chunk_bytes = run.plan.buffers.chunk_bytes,
-                            .staging_bytes = staging_bytes,
-                            .optimizer_windows = run.plan.buffers.optimizer_windows},
+                .buffers = run.plan.buffers,
                 .device_bytes = request.budgets.device,
                 .host_bytes = request.budgets.host,
                 .num_threads = num_threads};
@@ -95,15 +128,11 @@ RunPlan plan_run(const PlanRequest& request, std::size_t num_threads) {
 
 std::vector<std::string> drive_directories(const TrainConfig& config) {
   namespace fs = std::filesystem;
-  std::vector<std::string> wanted = config.cache;
-  // The folder's parent is there before the run and after it: one drive is measured once.
-  if (wanted.empty()) {
-    const fs::path out = fs::absolute(config.output_dir).lexically_normal();
-    wanted.push_back((out.has_filename() ? out : out.parent_path()).parent_path().string());
-  }
+  const std::vector<std::string> wanted = config.cache.empty() ? std::vector{config.output_dir} : config.cache;
   std::vector<std::string> directories;
   for (const std::string& directory : wanted) {
     fs::path path = fs::absolute(directory).lexically_normal();
+    if (!path.has_filename()) path = path.parent_path();
     while (!fs::exists(path) && path.has_relative_path()) path = path.parent_path();
     directories.push_back(path.string());
   }

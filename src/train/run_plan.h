@@ -15,7 +15,8 @@
 namespace sluice {
 
 // What a run takes where nobody says: nearly all, but some of everything is the system's, and a CPU that plays the
-// device has one memory for both. `free_host_bytes`: of host memory, what nobody uses.
+// device has one memory for both; the store leaves some of each drive. `free_host_bytes`: of host memory, what nobody
+// uses.
 TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_bytes);
 
 struct RunShape {
@@ -28,13 +29,14 @@ struct RunShape {
 PlanRequest plan_request(const TrainConfig& config, const RunShape& shape);
 
 struct RunPlan {
-  Plan plan;
+  Plan plan;  // all that the run takes: a ring for its checkpoints too
   JobMemory memory;
 };
 // Throws what make_plan() does.
 RunPlan plan_run(const PlanRequest& request, std::size_t num_threads);
 
-// Directories that exist on the drives where the run's state goes, one a drive: what is measured for a plan.
+// Directories that exist on the drives where the run's state goes, one a drive: what is measured for a plan. Those of
+// two drives may be the same where neither is there yet.
 std::vector<std::string> drive_directories(const TrainConfig& config);
 
 std::size_t num_threads_of(const TrainConfig& config);

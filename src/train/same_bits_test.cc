@@ -101,14 +101,14 @@ class SameBits : public testing::Test {
 
 std::vector<Way> ways() {
   return {
-      {.name = "device", .schedule = {.wave = 4}, .homes = kOnDevice, .num_threads = 1},
+      {.name = "device", .schedule = {.wave = 4, .is_one_wave = true}, .homes = kOnDevice, .num_threads = 1},
       {.name = "device, 2 threads", .schedule = {.wave = 1}, .homes = kOnDevice},
-      {.name = "host", .schedule = {.wave = 4}, .homes = kOnHost},
+      {.name = "host", .schedule = {.wave = 4, .is_one_wave = true}, .homes = kOnHost},
       {.name = "host, wave 1", .schedule = {.wave = 1}, .homes = kOnHost, .num_threads = 1},
       {.name = "host, wave 2, group 3",
        .schedule = {.wave = 2, .group = 3, .weight_places = 4, .gradient_places = 4, .boundaries = Home::kHost},
        .homes = kOnHost},
-      {.name = "drives", .schedule = {.wave = 4, .boundaries = Home::kHost}, .homes = kOnDrives},
+      {.name = "drives", .schedule = {.wave = 4, .is_one_wave = true, .boundaries = Home::kHost}, .homes = kOnDrives},
       {.name = "drives, wave 3, boundaries too",
        .schedule = {.wave = 3, .boundaries = Home::kNvme, .boundary_places = 3},
        .homes = kOnDrives},

@@ -24,6 +24,8 @@
 #include "tier/run_keeper.h"
 #include "train/boundary_places.h"
 #include "train/gradient_places.h"
+#include "train/loss_head.h"
+#include "train/step_wave.h"
 #include "train/weight_places.h"
 
 namespace sluice {
@@ -58,35 +60,24 @@ class StepRunner {
                                              const std::vector<std::shared_future<void>>& ready);
 
  private:
-  enum class Aim : std::uint8_t { kLearn, kLossOnly };
-  struct Member;  // a micro-batch of the wave
-
   StepResult go(std::span<const PackedDocuments> micro_batches, const std::vector<std::shared_future<void>>& ready,
-                Aim aim);
-  std::vector<std::size_t> weight_order(std::size_t num_micro_batches, Aim aim) const;
+                StepAim aim);
   void begin_wave(std::span<const PackedDocuments> micro_batches);
   void forward();
-  void head();
-  std::span<std::byte> begin_gradients(std::size_t slice_idx, const std::string& key);
-  void head_at_once(std::span<std::byte> norm, std::span<std::byte> norm_gradients);
-  void head_by_ranges(std::span<std::byte> norm, std::span<std::byte> norm_gradients);
+  void follow_boundaries();
   void backward();
   void embedding_backward();
   void embedding_gradients();
-  void add_losses();
   void watch(std::size_t slice_idx, const TensorView& output);
 
   // What the stream computes from here on, for the trace; empty: nothing.
   void label(const std::string& text);
-  GradientPlaces::Sum sum() const { return is_first_ ? GradientPlaces::Sum::kNew : GradientPlaces::Sum::kGoesOn; }
-  void end_gradients(std::size_t slice_idx, const std::string& key);
-  void end_head_gradients(std::size_t rows_idx, const std::string& key);
   // The adapter of a block is that of this step from here on.
   void await_adapter(std::size_t slice_idx);
   // A block of the group under way, ready to be computed with.
   std::span<std::byte> use_block(std::int64_t layer_idx, std::size_t idx_in_group);
-  BlockPass block_pass(const Member& member, std::int64_t layer_idx, std::span<std::byte> weights) const;
-  EndPass end_pass(const Member& member) const;
+  BlockPass block_pass(const StepWave::Member& member, std::int64_t layer_idx, std::span<std::byte> weights) const;
+  EndPass end_pass(const StepWave::Member& member) const;
   Workspace workspace() const { return Workspace(workspace_.bytes()); }
 
   Device& device_;
@@ -100,19 +91,13 @@ class StepRunner {
   GradientPlaces gradients_;
   BoundaryPlaces boundaries_;
   Buffer workspace_;
-  std::vector<Buffer> unpacked_;     // for each block of a group, where blocks are kept packed
-  std::vector<Buffer> head_memory_;  // statistics of each micro-batch of the wave
-  std::vector<Buffer> losses_;       // of each micro-batch of the wave
+  LossHead head_;
+  std::vector<Buffer> unpacked_;  // for each block of a group, where blocks are kept packed
 
   // Of the step and the wave under way.
-  std::vector<Member> wave_;
-  bool is_first_ = true;
-  bool is_last_ = true;
-  Aim aim_ = Aim::kLearn;
+  StepWave wave_;
   std::vector<std::shared_future<void>> adapters_ready_;  // one a slice, where adapters are trained
   std::uint64_t dropout_seed_ = 0;
-  float loss_scale_ = 1;
-  double loss_sum_ = 0;
   bool is_watching_ = false;  // find_not_finite()
   std::optional<std::size_t> not_finite_;
 };

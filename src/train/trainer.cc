@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/units.h"
 
 namespace sluice {
@@ -30,6 +31,19 @@ std::vector<PackedDocuments> documents_of(const TrainingStep& step) {
 }
 
 }  // namespace
+
+bool RunPosition::judge(double loss) {
+  evaluated_step = step;
+  const bool is_best = std::isfinite(loss) && (!best_loss || loss < *best_loss);
+  if (!is_best) {
+    ++evaluations_since_best;
+    return false;
+  }
+  best_loss = loss;
+  best_step = step;
+  evaluations_since_best = 0;
+  return true;
+}
 
 std::string RunPosition::to_note() const {
   nlohmann::ordered_json note{{"step", step},
@@ -54,7 +68,8 @@ RunPosition RunPosition::from_note(const std::string& note) {
     json.at("best_step").get_to(position.best_step);
     json.at("evaluations_since_best").get_to(position.evaluations_since_best);
     json.at("evaluated_step").get_to(position.evaluated_step);
-    if (json.contains("best_loss")) position.best_loss = json.at("best_loss").get<double>();
+    const auto best_loss = json.find("best_loss");  // null: it was not finite
+    if (best_loss != json.end() && !best_loss->is_null()) position.best_loss = best_loss->get<double>();
   } catch (const nlohmann::json::exception&) {
     throw FormatError(
         fmt::format("the store's last commit says '{}', which is not of a training run; do the cache "
@@ -122,14 +137,17 @@ StepReport Trainer::run_step() {
                                    .step = static_cast<std::int64_t>(after.step)},
                           .max_grad_norm = config_.max_grad_norm};
   SessionStep done;
+  // The state is that of the step before: keep it.
+  const auto refuse = [&](const InvalidInput& error, const std::string& advice) {
+    if (position_.step > 0) parts_.session->commit(position_.to_note());
+    throw InvalidInput(fmt::format("step {}: {}{}", after.step, error.what(), advice));
+  };
   try {
     done = parts_.session->step(batches, settings, after.to_note());
+  } catch (const NotFinite& error) {
+    refuse(error, "; " + how_to_go_back());
   } catch (const InvalidInput& error) {
-    // The state is that of the step before: keep it.
-    if (position_.step > 0) parts_.session->commit(position_.to_note());
-    const bool diverged = dynamic_cast<const NotFinite*>(&error) != nullptr;
-    throw InvalidInput(
-        fmt::format("step {}: {}{}", after.step, error.what(), diverged ? "; " + how_to_go_back() : std::string()));
+    refuse(error, "");
   }
   position_ = after;
   return {.step = position_.step,
@@ -160,15 +178,9 @@ double Trainer::evaluate() {
 void Trainer::evaluate_and_judge(const TrainObserver& observer) {
   const double loss = evaluate();
   parts_.log->log(EvaluationEntry{.loss = loss});
-  if (!position_.best_loss || loss < *position_.best_loss) {
-    position_.best_loss = loss;
-    position_.best_step = position_.step;
-    position_.evaluations_since_best = 0;
+  if (position_.judge(loss)) {
     parts_.log->set_best(loss, parts_.folder->path(RunFolder::checkpoint_name(position_.step)));
-  } else {
-    ++position_.evaluations_since_best;
   }
-  position_.evaluated_step = position_.step;
   if (parts_.session->commits_every_step()) parts_.session->commit(position_.to_note());
   observer.on_evaluation(position_.step, loss);
 }
@@ -267,7 +279,7 @@ std::string Trainer::how_to_go_back() const {
   // The step that was done last made the weights that fail: of those before it the newest is the one to go back to.
   std::optional<std::uint64_t> good;
   for (const std::uint64_t step : parts_.folder->checkpoints()) {
-    if (step < position_.step) good = step;
+    if (step < position_.step && parts_.session->has_snapshot(RunFolder::checkpoint_name(step))) good = step;
   }
   if (!good) {
     return fmt::format(
@@ -316,8 +328,14 @@ RunSummary Trainer::run_steps(const TrainObserver& observer, const ProgressSink&
 void Trainer::save_model(const TrainObserver& observer, const ProgressSink& progress) {
   TrainingSession& session = *parts_.session;
   const std::string best_name = RunFolder::checkpoint_name(position_.best_step);
-  const bool best = config_.load_best_model_at_end && position_.best_loss && position_.best_step != position_.step &&
-                    session.has_snapshot(best_name);
+  const bool wanted = config_.load_best_model_at_end && position_.best_loss && position_.best_step != position_.step;
+  const bool best = wanted && session.has_snapshot(best_name);
+  if (wanted && !best) {
+    log_warning(
+        fmt::format("load_best_model_at_end: there is no {}, where the held-out loss was lowest; the result is "
+                    "that of step {}",
+                    best_name, position_.step));
+  }
   parts_.folder->save_model(
       [&](std::size_t slice_idx) {
         return best ? session.weights_in(best_name, slice_idx) : session.weights(slice_idx);

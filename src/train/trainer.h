@@ -28,6 +28,9 @@ struct RunPosition {
   std::uint64_t evaluations_since_best = 0;
   std::uint64_t evaluated_step = 0;  // the last that was
 
+  // Takes the held-out loss of this step; whether it is the best so far. One that is not finite never is.
+  bool judge(double loss);
+
   std::string to_note() const;
   // Throws FormatError where the note is not one of these.
   static RunPosition from_note(const std::string& note);

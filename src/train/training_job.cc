@@ -183,10 +183,6 @@ std::uint64_t TrainingJob::num_held_out_examples() const {
   return held_out_data_ ? held_out_data_->num_examples() : split_.held_out.size();
 }
 
-std::int64_t TrainingJob::batch_tokens() const {
-  return static_cast<std::int64_t>(config_.sequence_len * config_.micro_batch_size);
-}
-
 void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, const ProgressSink& progress) {
   if (start_ == JobStart::kNew && config_.overwrite_output_dir) remove_old_run();
   for (const std::string& directory : store_directories_) make_model_folder(directory);
@@ -210,6 +206,7 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
   if (note && start_ == JobStart::kResume) {
     drop_strays();
     session_->resume(*slices_);
+    if (return_step_) forget_lost_best();
   } else {
     // Where a new run finds a beginning, another was ended before it had made a step.
     position_ = {};
@@ -231,8 +228,19 @@ void TrainingJob::remove_old_run() {
   if (holds_run(config_.output_dir)) {
     log_warning(fmt::format("overwrite_output_dir: the run in {} and its checkpoints are removed", config_.output_dir));
   }
+  std::vector<std::string> stores = store_directories_;
+  if (std::filesystem::exists(folder_->path(std::string(kConfigName)))) {
+    try {
+      // The old run may have had other cache directories.
+      for (const std::string& directory : choose_directories(config_of(config_.output_dir))) {
+        stores.push_back(directory);
+      }
+    } catch (const Error& error) {
+      log_warning(fmt::format("what the old run left in its cache directories stays there: {}", error.what()));
+    }
+  }
   folder_->remove_run();
-  for (const std::string& directory : store_directories_) {
+  for (const std::string& directory : stores) {
     std::error_code failure;
     std::filesystem::remove_all(directory, failure);
     if (failure) throw IoError(failure.value(), fmt::format("could not remove {}: {}", directory, failure.message()));
@@ -274,6 +282,15 @@ void TrainingJob::drop_strays() {
   }
 }
 
+void TrainingJob::forget_lost_best() {
+  if (!config_.load_best_model_at_end || !position_.best_loss) return;
+  if (session_->has_snapshot(RunFolder::checkpoint_name(position_.best_step))) return;
+  position_.best_loss.reset();
+  position_.best_step = 0;
+  position_.evaluations_since_best = 0;
+  session_->commit(position_.to_note());
+}
+
 void TrainingJob::open_log() {
   const RunLogPlace place{.files = files_,
                           .engine = *engine_,
@@ -292,7 +309,10 @@ void TrainingJob::open_log() {
     return;
   }
   if (std::filesystem::exists(folder_->path(std::string(kTrainerStateName)))) {
-    state = read_trainer_state(files_, *engine_, config_.output_dir);
+    // The rest is as the configuration has it now.
+    TrainerState before = read_trainer_state(files_, *engine_, config_.output_dir);
+    state.epoch = before.epoch;
+    state.log_history = std::move(before.log_history);
   }
   state.rewind(position_.step);
   state.global_step = position_.step;

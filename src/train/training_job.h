@@ -59,7 +59,6 @@ class TrainingJob {
   std::uint64_t num_train_examples() const { return split_.train.size(); }
   std::uint64_t num_held_out_examples() const;
   std::uint64_t total_steps() const { return total_steps_; }
-  std::int64_t batch_tokens() const;
   const std::vector<std::string>& store_directories() const { return store_directories_; }
 
   // Before open(), for a run that is resumed: go on from the checkpoint of this step. What came later is dropped in
@@ -91,6 +90,8 @@ class TrainingJob {
   void restore_checkpoint();
   // What a crash may have left: snapshots without a folder, folders of steps that were given up.
   void drop_strays();
+  // Of a run that has gone back: a best checkpoint that was dropped since cannot be its result.
+  void forget_lost_best();
   void open_log();
 
   TrainConfig config_;

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "model/adapter_layout.h"
 #include "model/slice_layout.h"
+#include "plan/plan_json.h"
 #include "tier/measured_shape.h"
 #include "train/finite_numbers.h"
 #include "train/state_keys.h"
@@ -28,18 +29,11 @@ std::unique_ptr<SliceStore> open_store(const StoreHome& home, std::uint64_t chun
   return SliceStore::create(home, shape);
 }
 
-bool all_on_drives(const Schedule& schedule) {
-  return std::all_of(schedule.homes.begin(), schedule.homes.end(), [](const SliceHomes& homes) {
-    return homes.weights == Home::kNvme && homes.optimizer == Home::kNvme;
-  });
-}
-
 }  // namespace
 
 TrainingSession::TrainingSession(const SessionOptions& options)
     : options_(options),
       arch_(options.model->arch),
-      commits_every_step_(all_on_drives(options.schedule) && !arch_.adapter.exists()),
       choice_(choose_engine(options.store_directories)),
       device_(options.device_bytes, options.num_threads),
       host_("host memory", options.host_bytes),
@@ -61,6 +55,7 @@ TrainingSession::TrainingSession(const SessionOptions& options)
                                                                       .momentum = options_.momentum,
                                                                       .seed = options_.seed,
                                                                       .trace = options_.trace});
+  commits_every_step_ = keeper_.durable_memory_bytes() == 0;
 }
 
 void TrainingSession::refuse_other_model() const {
@@ -165,7 +160,7 @@ void TrainingSession::require_same_state() const {
         fmt::format("{} of the committed state has {} bytes, and {} in {} would have {}: go on with the dtype and the "
                     "optimizer that the run began with",
                     key, version->size_bytes(), describe(options_.schedule.optimizer),
-                    options_.schedule.dtype == DType::kBF16 ? "bf16" : "f32", wanted));
+                    dtype_name(options_.schedule.dtype), wanted));
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model in training: device, host memory and drives as its schedule has them, and the store that survives it. Steps
 // follow one another while the optimizer of the last still runs. What is committed is whole: weights, optimizer state
-// and the caller's note, of one step. Where all state lives on the drives every step is committed as it is done; else
-// commit() writes what lives in memory first. For one thread.
+// and the caller's note, of one step. Where all that is durable lives on the drives every step is committed as it is
+// done; else commit() writes what lives in memory first. For one thread.
 #pragma once
 
 #include <cstdint>
@@ -84,7 +84,7 @@ class TrainingSession {
   void go_back(const std::string& snapshot, const std::vector<std::string>& dropped);
 
   // Forward, backward, and the start of the update. `note` is what the step's commit will say. Throws NotFinite, with
-  // nothing updated; what the last step's update has thrown.
+  // nothing updated; what the last step's update and its commit have thrown.
   SessionStep step(std::span<const PackedDocuments> micro_batches, const UpdateSettings& settings,
                    const std::string& note);
   StepResult evaluate(std::span<const PackedDocuments> micro_batches);
@@ -116,12 +116,9 @@ class TrainingSession {
   // Of each tier, as it is now.
   SessionUse use() const;
 
-  const Schedule& schedule() const { return options_.schedule; }
   Device& device() { return device_; }
   const Budget& host() const { return host_; }
   const SliceStore& store() const { return *store_; }
-  IoEngine& engine() { return *choice_.engine; }
-  FileSystem& files() { return files_; }
 
  private:
   WeightKeeping weight_keeping();

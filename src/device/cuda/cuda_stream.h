@@ -70,7 +70,7 @@ class CudaStream : public Stream {
   cudaStream_t stream_ = nullptr;
   std::atomic<StreamWatcher*> watcher_ = nullptr;
   std::mutex mutex_;
-  std::uint64_t sequence_ = 0;      // of the work that is being put
+  std::uint64_t sequence_ = 0;  // of the work that is being put
   std::unique_ptr<HostLane> host_;
 };
 

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast kernels are here: blocks, attention, AdamW, what only passes over memory, copies. Each is measured alone for
+// a moment, on small random numbers. For one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "device/cpu/cpu_device.h"
+#include "model/architecture.h"
+#include "plan/machine.h"
+#include "tensor/tensor_view.h"
+
+namespace sluice {
+
+// Whose products are timed: rates follow the shapes of matrices.
+struct MeasuredBlock {
+  Architecture arch;  // its first block is taken
+  std::int64_t num_tokens = 0;
+};
+
+// A model's own block where that is quickly measured, else one that is large enough for the kernels' full pace.
+MeasuredBlock measured_block(const Architecture& arch, std::int64_t batch_tokens);
+MeasuredBlock usual_block();
+
+class ComputeSpeed {
+ public:
+  explicit ComputeSpeed(std::size_t num_threads);
+
+  Machine::Rates attention_flops_per_s();
+  // On a machine whose other rates are known.
+  Machine::Rates block_flops_per_s(const MeasuredBlock& block, const Machine::Device& known);
+  double copy_bytes_per_s();
+  double memory_bytes_per_s();     // that kernels reach which only pass over memory
+  double optimizer_bytes_per_s();  // that AdamW reads and writes
+
+ private:
+  TensorView take(DType dtype, const Shape& shape);
+  void free() { memory_.clear(); }
+  double median_seconds(const std::function<void()>& work);
+  double attention(DType dtype);
+  double block(const MeasuredBlock& measured, DType dtype, const Machine::Device& known);
+
+  SteadyClock clock_;
+  CpuDevice device_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<Buffer> memory_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_plan.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/scratch_directory.h"
+#include "plan/handmade_plan.h"
+#include "tier/store_space.h"
+
+namespace sluice {
+namespace {
+
+TEST(RunPlan, TheDriveIsThatOfTheOutputFolderOrOfWhatIsThereOfItsPath) {
+  const ScratchDirectory place;
+  TrainConfig config;
+  config.output_dir = place.path() + "/runs/one/";
+  EXPECT_THAT(drive_directories(config), testing::ElementsAre(place.path()));
+  std::filesystem::create_directories(place.path() + "/runs");
+  EXPECT_THAT(drive_directories(config), testing::ElementsAre(place.path() + "/runs"));
+  // It may be on another drive than its parent.
+  std::filesystem::create_directories(config.output_dir);
+  EXPECT_THAT(drive_directories(config), testing::ElementsAre(place.path() + "/runs/one"));
+  config.cache = {place.path() + "/runs", place.path() + "/a", place.path() + "/b/c"};
+  EXPECT_THAT(drive_directories(config), testing::ElementsAre(place.path() + "/runs", place.path(), place.path()));
+}
+
+TEST(RunPlan, OfEachDriveTheLastBytesAreNobodys) {
+  Machine machine = slow_machine();
+  machine.drives[0].size_bytes = kGiB;
+  machine.drives.push_back(machine.drives[0]);
+  EXPECT_EQ(default_budgets(machine, kGiB).drives, 2 * (kGiB - kDriveMarginBytes));
+  machine.drives[1].size_bytes = kMiB;
+  EXPECT_EQ(default_budgets(machine, kGiB).drives, 0U);
+}
+
+PlanRequest small_request(const TierBudgets& budgets) {
+  PlanRequest request{.model = "handmade", .arch = small_arch(2), .machine = slow_machine()};
+  request.sequence_len = 64;
+  request.budgets = budgets;
+  request.buffers = {.chunk_bytes = 64 * kKiB, .staging_bytes = 2 * kMiB, .optimizer_windows = 3};
+  return request;
+}
+
+TEST(RunPlan, WhatIsShownIsAllThatRuns) {
+  const PlanRequest request = small_request({.device = 256 * kMiB, .host = 256 * kMiB, .drives = kGiB});
+  ASSERT_EQ(make_plan(request).buffers.staging_bytes, 0U) << "all of it fits in memory";
+  const RunPlan run = plan_run(request, 1);
+  EXPECT_EQ(run.memory.buffers.staging_bytes, 2 * kMiB);
+  EXPECT_EQ(run.plan.buffers.staging_bytes, 2 * kMiB);
+  EXPECT_EQ(run.plan.memory, step_memory(request.arch, run.memory.schedule, run.memory.buffers));
+  EXPECT_LE(run.plan.memory.host.total(), request.budgets.host);
+}
+
+TEST(RunPlan, WhereTheRingIsTooMuchTheUsersOwnBudgetIsNamed) {
+  PlanRequest request = small_request({});
+  request.machine.drives.clear();
+  const StepMemory least = least_memory(request);
+  request.budgets = {.device = least.device.total(), .host = least.host.total()};
+  ASSERT_NO_THROW(make_plan(request));
+  try {
+    plan_run(request, 1);
+    FAIL() << "there is no room for a ring";
+  } catch (const NoPlanFits& failure) {
+    EXPECT_THAT(failure.what(), testing::HasSubstr("host_memory " + format_bytes(request.budgets.host)));
+    ASSERT_FALSE(failure.changes().empty());
+    for (const PlanChange& change : failure.changes()) {
+      const RunPlan run = plan_run(change.request, 1);
+      EXPECT_LE(run.plan.memory.host.total(), change.request.budgets.host) << change.text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice
