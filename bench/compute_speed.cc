@@ -21,12 +21,11 @@ namespace sluice {
 namespace {
 
 constexpr int kRounds = 3;
-constexpr std::uint64_t kArenaBytes = 512 * kMiB;
 constexpr std::uint64_t kCopyBytes = 64 * kMiB;       // far beyond the caches
 constexpr std::int64_t kOptimizerElements = 8 << 20;  // 28 bytes each
 constexpr std::int64_t kTokens = 512;
-constexpr std::int64_t kDocumentTokens = 64;  // so short that a block is all matrix products
 constexpr std::int64_t kAttentionTokens = 1024;
+constexpr std::int64_t kMostCardTokens = 16384;
 // A block of a model that is larger computes at full pace, and takes long to measure.
 constexpr double kMostElements = 32e6;
 constexpr double kMostProducts = 2.5e9;  // elements times tokens
@@ -59,15 +58,48 @@ MeasuredBlock measured_block(const Architecture& arch, std::int64_t batch_tokens
   return block;
 }
 
-ComputeSpeed::ComputeSpeed(std::size_t num_threads)
-    : device_(kArenaBytes, num_threads), stream_(device_.make_stream("measure")) {}
+MeasuredBlock whole_block(const Architecture& arch, std::int64_t batch_tokens, std::int64_t sequence_len) {
+  if (arch.num_layers() == 0) return usual_block();
+  MeasuredBlock block{.arch = arch, .num_tokens = std::clamp<std::int64_t>(batch_tokens, 1, kMostCardTokens)};
+  block.arch.adapter = {};
+  block.document_tokens = std::clamp<std::int64_t>(sequence_len, 1, block.num_tokens);
+  return block;
+}
+
+std::uint64_t measuring_bytes(const MeasuredBlock& block) {
+  const Architecture& arch = block.arch;
+  const auto bytes_of = [&](DType dtype, std::int64_t num_tokens) {
+    const std::uint64_t workspace = std::max(block_forward_workspace_bytes(arch, num_tokens, dtype),
+                                             block_backward_workspace_bytes(arch, num_tokens, dtype));
+    const auto rows = static_cast<std::uint64_t>(num_tokens);
+    const auto row = static_cast<std::uint64_t>(2 * (arch.hidden + arch.qkv_width() + arch.q_width()));
+    return slice_layout(arch, block_slice(arch, 0)).num_elements() * (size_bytes(dtype) + sizeof(float)) + workspace +
+           rows * row * size_bytes(dtype) + rows * static_cast<std::uint64_t>(arch.num_heads) * sizeof(float) +
+           Batch::size_bytes(arch, num_tokens);
+  };
+  const std::uint64_t blocks = std::max(bytes_of(DType::kBF16, block.num_tokens),
+                                        bytes_of(DType::kF32, std::min(block.num_tokens, kAttentionTokens)));
+  return std::max(blocks, 3 * kCopyBytes) + 64 * Device::kAlignment;
+}
+
+ComputeSpeed::ComputeSpeed(Device& device) : device_(device), stream_(device_.make_stream("measure")) {}
 
 Machine::Rates ComputeSpeed::attention_flops_per_s() {
-  return {.bf16 = attention(DType::kBF16), .f32 = attention(DType::kF32)};
+  const Architecture arch = usual_model();
+  return {.bf16 = attention(arch, kAttentionTokens, DType::kBF16),
+          .f32 = attention(arch, kAttentionTokens, DType::kF32)};
+}
+
+Machine::Rates ComputeSpeed::attention_flops_per_s(const MeasuredBlock& measured) {
+  const std::int64_t num_tokens = measured.document_tokens;
+  return {.bf16 = attention(measured.arch, num_tokens, DType::kBF16),
+          .f32 = attention(measured.arch, std::min(num_tokens, kAttentionTokens), DType::kF32)};
 }
 
 Machine::Rates ComputeSpeed::block_flops_per_s(const MeasuredBlock& measured, const Machine::Device& known) {
-  return {.bf16 = block(measured, DType::kBF16, known), .f32 = block(measured, DType::kF32, known)};
+  MeasuredBlock fewer = measured;
+  fewer.num_tokens = std::min(measured.num_tokens, kAttentionTokens);
+  return {.bf16 = block(measured, DType::kBF16, known), .f32 = block(fewer, DType::kF32, known)};
 }
 
 double ComputeSpeed::copy_bytes_per_s() {
@@ -93,7 +125,7 @@ double ComputeSpeed::optimizer_bytes_per_s() {
              .grad = take(DType::kF32, shape),
              .m = take(DType::kF32, shape),
              .v = take(DType::kF32, shape)};
-  for (const TensorView& view : {args.m, args.v}) std::fill(view.bytes().begin(), view.bytes().end(), std::byte{0});
+  for (const TensorView& view : {args.m, args.v}) stream_->clear(view.bytes());
   const double seconds = median_seconds([&] { adamw(*stream_, args); });
   free();
   return kOptimizerBytesPerElement * static_cast<double>(kOptimizerElements) / seconds;
@@ -103,16 +135,20 @@ double ComputeSpeed::optimizer_bytes_per_s() {
 TensorView ComputeSpeed::take(DType dtype, const Shape& shape) {
   const auto count = static_cast<std::uint64_t>(shape.num_elements());
   memory_.push_back(device_.allocate(std::max<std::uint64_t>(count * size_bytes(dtype), 1), "measuring"));
-  const std::span<std::byte> bytes = memory_.back().bytes();
   Random random(memory_.size());
   const auto next = [&] { return static_cast<float>(static_cast<double>(random.next() >> 40U) / (1 << 24) - 0.5) / 8; };
+  std::vector<std::byte> values(count * size_bytes(dtype));
   if (dtype == DType::kF32) {
-    for (std::uint64_t idx = 0; idx < count; ++idx) reinterpret_cast<float*>(bytes.data())[idx] = next();
+    for (std::uint64_t idx = 0; idx < count; ++idx) reinterpret_cast<float*>(values.data())[idx] = next();
   } else {
-    for (std::uint64_t idx = 0; idx < count; ++idx) reinterpret_cast<BF16*>(bytes.data())[idx] = to_bf16(next());
+    for (std::uint64_t idx = 0; idx < count; ++idx) reinterpret_cast<BF16*>(values.data())[idx] = to_bf16(next());
   }
-  return {bytes, dtype, shape};
+  const TensorView view(memory_.back().bytes(), dtype, shape);
+  stream_->copy(view.bytes(), values);
+  stream_->synchronize();
+  return view;
 }
+
 double ComputeSpeed::median_seconds(const std::function<void()>& work) {
   std::vector<double> seconds;
   for (int round = 0; round <= kRounds; ++round) {
@@ -124,16 +160,15 @@ double ComputeSpeed::median_seconds(const std::function<void()>& work) {
   return median(seconds);
 }
 
-double ComputeSpeed::attention(DType dtype) {
-  const Architecture arch = usual_model();
+double ComputeSpeed::attention(const Architecture& arch, std::int64_t num_tokens, DType dtype) {
   const AttentionShape shape{.num_heads = arch.num_heads,
                              .num_kv_heads = arch.num_kv_heads,
                              .head_dim = arch.head_dim,
                              .scale = arch.attention_scale};
-  const std::vector<AttentionSegment> segments{{0, kAttentionTokens, 0, kAttentionTokens}};
-  const TensorView qkv = take(dtype, {kAttentionTokens, arch.qkv_width()});
-  const TensorView out = take(dtype, {kAttentionTokens, arch.q_width()});
-  const TensorView sums = take(DType::kF32, {arch.num_heads, kAttentionTokens});
+  const std::vector<AttentionSegment> segments{{0, num_tokens, 0, num_tokens}};
+  const TensorView qkv = take(dtype, {num_tokens, arch.qkv_width()});
+  const TensorView out = take(dtype, {num_tokens, arch.q_width()});
+  const TensorView sums = take(DType::kF32, {arch.num_heads, num_tokens});
   const TensorView d_out = take(dtype, out.shape());
   const TensorView d_qkv = take(dtype, qkv.shape());
   const std::int64_t k_col = arch.q_width();
@@ -160,7 +195,7 @@ double ComputeSpeed::attention(DType dtype) {
   });
   free();
   // Seven products in all, two forward and five backward, of half the pairs.
-  const double pairs = static_cast<double>(kAttentionTokens) * static_cast<double>(kAttentionTokens + 1) / 2;
+  const double pairs = static_cast<double>(num_tokens) * static_cast<double>(num_tokens + 1) / 2;
   return 7 * 2 * pairs * static_cast<double>(arch.q_width()) / seconds;
 }
 
@@ -168,7 +203,7 @@ double ComputeSpeed::attention(DType dtype) {
 double ComputeSpeed::block(const MeasuredBlock& measured, DType dtype, const Machine::Device& known) {
   const Architecture& arch = measured.arch;
   const std::int64_t num_tokens = measured.num_tokens;
-  const std::int64_t document_tokens = std::min(kDocumentTokens, num_tokens);
+  const std::int64_t document_tokens = std::min(measured.document_tokens, num_tokens);
   const std::vector<std::int32_t> ids(static_cast<std::size_t>(document_tokens), 1);
   const std::int64_t rest_tokens = num_tokens % document_tokens;
   std::vector<DocumentTokens> documents(static_cast<std::size_t>(num_tokens / document_tokens), {.ids = ids});

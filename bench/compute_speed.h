@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "device/cpu/cpu_device.h"
+#include "device/device.h"
 #include "model/architecture.h"
 #include "plan/machine.h"
 #include "tensor/tensor_view.h"
@@ -20,17 +20,24 @@ namespace sluice {
 struct MeasuredBlock {
   Architecture arch;  // its first block is taken
   std::int64_t num_tokens = 0;
+  std::int64_t document_tokens = 64;  // so short that a block is nearly all matrix products
 };
 
 // A model's own block where that is quickly measured, else one that is large enough for the kernels' full pace.
 MeasuredBlock measured_block(const Architecture& arch, std::int64_t batch_tokens);
 MeasuredBlock usual_block();
+// For a card, which is quick: a model's own, with documents as long as a run's.
+MeasuredBlock whole_block(const Architecture& arch, std::int64_t batch_tokens, std::int64_t sequence_len);
+// Device memory that measuring such a block takes, beside scratch memory.
+std::uint64_t measuring_bytes(const MeasuredBlock& block);
 
 class ComputeSpeed {
  public:
-  explicit ComputeSpeed(std::size_t num_threads);
+  // The device outlives this.
+  explicit ComputeSpeed(Device& device);
 
   Machine::Rates attention_flops_per_s();
+  Machine::Rates attention_flops_per_s(const MeasuredBlock& block);  // in the shapes of its documents
   // On a machine whose other rates are known.
   Machine::Rates block_flops_per_s(const MeasuredBlock& block, const Machine::Device& known);
   double copy_bytes_per_s();
@@ -41,11 +48,11 @@ class ComputeSpeed {
   TensorView take(DType dtype, const Shape& shape);
   void free() { memory_.clear(); }
   double median_seconds(const std::function<void()>& work);
-  double attention(DType dtype);
+  double attention(const Architecture& arch, std::int64_t num_tokens, DType dtype);
   double block(const MeasuredBlock& measured, DType dtype, const Machine::Device& known);
 
   SteadyClock clock_;
-  CpuDevice device_;
+  Device& device_;
   std::unique_ptr<Stream> stream_;
   std::vector<Buffer> memory_;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -15,6 +16,8 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "bench/compute_speed.h"
+#include "device/cpu/cpu_device.h"
+#include "device/link_speed.h"
 #include "format/json_text.h"
 #include "format/whole_file.h"
 #include "io/block_device.h"
@@ -31,6 +34,7 @@ constexpr std::size_t kMostKept = 16;
 constexpr int kMethod = 2;  // what the figures mean; others are measured again
 constexpr std::uint64_t kDriveProbeBytes = 256 * kMiB;
 constexpr std::uint64_t kCacheBytes = kMiB;
+constexpr std::uint64_t kArenaBytes = 512 * kMiB;  // that kernels of the CPU are measured in
 
 // Where it is one drive that tells.
 std::optional<std::uint64_t> life_of(const std::string& directory) {
@@ -41,6 +45,10 @@ std::optional<std::uint64_t> life_of(const std::string& directory) {
 }
 
 MeasuredBlock block_of(const MachineBenchOptions& options) {
+  if (options.device.cuda) {
+    return options.arch == nullptr ? usual_block()
+                                   : whole_block(*options.arch, options.batch_tokens, options.sequence_len);
+  }
   return options.arch == nullptr ? usual_block() : measured_block(*options.arch, options.batch_tokens);
 }
 
@@ -67,13 +75,38 @@ nlohmann::json drives_of(const std::vector<std::string>& directories) {
 
 nlohmann::json key_of(const MachineBenchOptions& options) {
   const CpuInfo cpu = read_cpu_info();
-  return {{"method", kMethod},
-          {"cpu", cpu.model},
-          {"num_cores", cpu.num_cores},
-          {"num_threads", options.num_threads},
-          {"memory_bytes", read_memory_info().total_bytes},
-          {"drives", drives_of(options.directories)},
-          {"block", block_key(options)}};
+  nlohmann::json key{{"method", kMethod},
+                     {"cpu", cpu.model},
+                     {"num_cores", cpu.num_cores},
+                     {"num_threads", options.num_threads},
+                     {"memory_bytes", read_memory_info().total_bytes},
+                     {"drives", drives_of(options.directories)},
+                     {"block", block_key(options)}};
+  if (options.device.cuda) {
+    key["card"] = options.device.card.name;
+    key["scratch_bytes"] = options.scratch_bytes;
+    key["heads"] = {block_of(options).arch.num_heads, block_of(options).arch.num_kv_heads,
+                    block_of(options).document_tokens};
+  }
+  return key;
+}
+
+// A card's part of the machine: its kernels, and the way to it.
+void measure_card(const MachineBenchOptions& options, Machine& machine) {
+  const MeasuredBlock block = block_of(options);
+  const std::uint64_t bytes = std::max(measuring_bytes(block), 2 * kLinkProbeBytes);
+  const std::unique_ptr<Device> card = make_device(
+      options.device,
+      {.arena_bytes = round_up(bytes + options.scratch_bytes, kGiB), .scratch_bytes = options.scratch_bytes});
+  machine.device = {
+      .kind = Processor::kGpu, .name = options.device.card.name, .size_bytes = options.device.card.memory_bytes};
+  ComputeSpeed speed(*card);
+  machine.device.attention_flops_per_s = speed.attention_flops_per_s(block);
+  machine.device.memory_bytes_per_s = speed.memory_bytes_per_s();
+  machine.device.flops_per_s = speed.block_flops_per_s(block, machine.device);
+  const LinkSpeed link = measure_link(*card, SteadyClock());
+  machine.links = {.to_device_bytes_per_s = link.to_device_gb_per_s * 1e9,
+                   .from_device_bytes_per_s = link.from_device_gb_per_s * 1e9};
 }
 
 // What was measured before, the newest first.
@@ -121,19 +154,26 @@ void keep(const std::string& path, const nlohmann::json& key, const Machine& mac
 }  // namespace
 
 Machine measure_machine(const MachineBenchOptions& options) {
-  const CpuInfo cpu = read_cpu_info();
+  const CpuInfo cpu_info = read_cpu_info();
   const std::uint64_t memory_bytes = read_memory_info().total_bytes;
-  Machine machine{.name = fmt::format("this machine ({}, {} of memory)", cpu.model, format_bytes(memory_bytes))};
-  ComputeSpeed speed(options.num_threads);
-  machine.device = {.kind = Processor::kCpu, .name = cpu.model, .size_bytes = memory_bytes};
-  machine.device.attention_flops_per_s = speed.attention_flops_per_s();
-  machine.device.memory_bytes_per_s = speed.memory_bytes_per_s();
-  machine.device.flops_per_s = speed.block_flops_per_s(block_of(options), machine.device);
+  Machine machine{.name = fmt::format("this machine ({}, {} of memory)", cpu_info.model, format_bytes(memory_bytes))};
+  CpuDevice cpu(kArenaBytes, options.num_threads);
+  ComputeSpeed speed(cpu);
   machine.host = {.size_bytes = memory_bytes,
                   .num_cores = static_cast<std::int64_t>(options.num_threads),
                   .optimizer_bytes_per_s = speed.optimizer_bytes_per_s()};
-  const double copy_rate = speed.copy_bytes_per_s();
-  machine.links = {.to_device_bytes_per_s = copy_rate, .from_device_bytes_per_s = copy_rate};
+  if (options.device.cuda) {
+    machine.name = fmt::format("this machine ({}, {} of memory, {})", cpu_info.model, format_bytes(memory_bytes),
+                               options.device.card.name);
+    measure_card(options, machine);
+  } else {
+    machine.device = {.kind = Processor::kCpu, .name = cpu_info.model, .size_bytes = memory_bytes};
+    machine.device.attention_flops_per_s = speed.attention_flops_per_s();
+    machine.device.memory_bytes_per_s = speed.memory_bytes_per_s();
+    machine.device.flops_per_s = speed.block_flops_per_s(block_of(options), machine.device);
+    const double copy_rate = speed.copy_bytes_per_s();
+    machine.links = {.to_device_bytes_per_s = copy_rate, .from_device_bytes_per_s = copy_rate};
+  }
 
   if (!options.directories.empty()) {
     PosixFileSystem files;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "device/choose_device.h"
 #include "model/architecture.h"
 #include "plan/machine.h"
 
@@ -18,6 +19,10 @@ struct MachineBenchOptions {
   std::size_t num_threads = 1;
   const Architecture* arch = nullptr;  // whose blocks are timed; null: a usual one
   std::int64_t batch_tokens = 0;       // that pass it at once
+  // Where a card computes.
+  DeviceChoice device;
+  std::int64_t sequence_len = 0;    // of documents
+  std::uint64_t scratch_bytes = 0;  // that its kernels will have
 };
 
 // Takes a few seconds. Throws InvalidInput where a directory is missing, IoError where it cannot be written.

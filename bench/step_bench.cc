@@ -115,6 +115,7 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
                            .buffers = memory.buffers,
                            .device_bytes = memory.device_bytes,
                            .host_bytes = memory.host_bytes,
+                           .device = memory.device,
                            .store_directories = options.directories,
                            .num_threads = memory.num_threads,
                            .momentum = options.momentum,

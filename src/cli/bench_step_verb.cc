@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "base/worker_team.h"
 #include "bench/step_bench.h"
+#include "cli/device_option.h"
 #include "cli/dtype_option.h"
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
@@ -43,6 +44,7 @@ struct StepArguments {
   std::int64_t layers = 0;
   std::uint64_t sequence_len = 512, micro_batch_size = 1, accumulation = 1;
   std::string dtype = "bf16";
+  std::string device = "auto";
   std::string gpu_memory, host_memory;
   std::vector<std::string> caches;
   std::uint64_t threads = 0, wave = 0, group = 0;
@@ -104,6 +106,7 @@ TrainConfig config_of(const StepArguments& arguments) {
   config.micro_batch_size = arguments.micro_batch_size;
   config.gradient_accumulation_steps = arguments.accumulation;
   config.dtype = parse_dtype_option(arguments.dtype);
+  config.device = parse_device_option(arguments.device);
   if (!arguments.gpu_memory.empty()) config.gpu_memory_bytes = parse_bytes(arguments.gpu_memory);
   if (!arguments.host_memory.empty()) config.host_memory_bytes = parse_bytes(arguments.host_memory);
   config.cache = arguments.caches;
@@ -212,9 +215,10 @@ void bench_step(const StepArguments& arguments) {
   const ModelDescription model = describe_trained_model(files, folder, config);
   const Checkpoint checkpoint(files, engine, folder);
   const CheckpointSlices slices(checkpoint, model);
-  RunShape shape{.arch = model.arch, .machine = machine_for(config, model.arch, stores, Remeasure::kIfChanged)};
+  const DeviceChoice device = choose_device(config.device);
+  RunShape shape{.arch = model.arch, .machine = machine_for(config, model.arch, device, stores, Remeasure::kIfChanged)};
   shape.default_budgets = budgets_here(shape.machine);
-  const RunPlan run = plan_run(plan_request(config, shape), num_threads_of(config));
+  const RunPlan run = plan_run(plan_request(config, shape), num_threads_of(config), device);
   const StepBenchResult result = run_step_bench({.model = &model,
                                                  .weights = &slices,
                                                  .run = &run,
@@ -255,6 +259,7 @@ void add_bench_step_verb(CLI::App& bench) {
           ->capture_default_str()
           ->check(CLI::PositiveNumber),
       verb->add_option("--dtype", arguments->dtype, "bf16 or f32")->capture_default_str(),
+      verb->add_option("--device", arguments->device, "auto, cpu or cuda")->capture_default_str(),
       verb->add_option("--gpu-memory", arguments->gpu_memory, "Device memory to use"),
       verb->add_option("--host-memory", arguments->host_memory, "Host memory to use"),
       verb->add_option("--cache", arguments->caches, "A directory on each drive to use; repeat for several")

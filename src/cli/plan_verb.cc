@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "bench/machine_bench.h"
+#include "cli/device_option.h"
 #include "cli/dtype_option.h"
 #include "cli/machine_cache.h"
 #include "cli/run_machine.h"
@@ -53,6 +54,7 @@ struct PlanArguments {
   std::int64_t steps = 1000;
   std::string dtype = "bf16";
   std::string optimizer = "adamw_torch";
+  std::string device = "auto";
   std::string gpu_memory, host_memory, drive_space;
   std::vector<std::string> caches;
   std::string machine;
@@ -82,22 +84,30 @@ Architecture find_architecture(const PlanArguments& arguments) {
   return describe_model(ConfigReader(arguments.model, config)).arch;
 }
 
+std::uint64_t bytes_or(const std::string& text, std::uint64_t otherwise) {
+  return text.empty() ? otherwise : parse_bytes(text);
+}
+
 Machine find_machine(const PlanArguments& arguments, const Architecture& arch) {
   if (arguments.machine.empty()) {
-    return this_machine({.directories = arguments.caches,
-                         .num_threads = std::max<std::size_t>(arguments.threads, 1),
-                         .arch = &arch,
-                         .batch_tokens = arguments.sequence_len * arguments.micro_batch_size},
-                        machine_cache_path(), arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
+    MachineBenchOptions options{.directories = arguments.caches,
+                                .num_threads = std::max<std::size_t>(arguments.threads, 1),
+                                .arch = &arch,
+                                .batch_tokens = arguments.sequence_len * arguments.micro_batch_size,
+                                .device = choose_device(parse_device_option(arguments.device)),
+                                .sequence_len = arguments.sequence_len};
+    if (options.device.cuda) {
+      options.scratch_bytes =
+          kernel_scratch_bytes(arch, {options.sequence_len, options.batch_tokens},
+                               bytes_or(arguments.gpu_memory, options.device.card.memory_bytes / 100 * 95));
+    }
+    return this_machine(options, machine_cache_path(),
+                        arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
   }
   if (!arguments.caches.empty()) {
     throw InvalidInput("--cache names directories of this machine, but --machine describes another with its drives");
   }
   return read_machine(arguments.machine);
-}
-
-std::uint64_t bytes_or(const std::string& text, std::uint64_t otherwise) {
-  return text.empty() ? otherwise : parse_bytes(text);
 }
 
 TierBudgets find_budgets(const PlanArguments& arguments, const Machine& machine) {
@@ -134,6 +144,10 @@ PlanRequest request_of_flags(const PlanArguments& arguments) {
   request.accumulation = arguments.accumulation;
   request.num_steps = arguments.steps;
   request.budgets = find_budgets(arguments, request.machine);
+  if (request.machine.device.kind == Processor::kGpu) {
+    request.buffers.scratch_bytes =
+        kernel_scratch_bytes(request.arch, {request.sequence_len, request.batch_tokens()}, request.budgets.device);
+  }
   request.wave = arguments.wave;
   request.group = arguments.group;
   request.boundaries = parse_boundaries(arguments.boundaries);
@@ -163,8 +177,9 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
   PosixFileSystem files;
   RunShape shape{.arch = describe_trained_model(files, config.base_model, config).arch};
   if (arguments.machine.empty()) {
-    shape.machine = machine_for(config, shape.arch, TrainingJob::store_directories_of(config),
-                                arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
+    shape.machine =
+        machine_for(config, shape.arch, choose_device(config.device), TrainingJob::store_directories_of(config),
+                    arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
     shape.default_budgets = budgets_here(shape.machine);
   } else {
     shape.machine = read_machine(arguments.machine);
@@ -222,6 +237,8 @@ void add_plan_verb(CLI::App& app) {
   flag("--steps", arguments->steps, "Steps of the run")->capture_default_str();
   flag("--dtype", arguments->dtype, "bf16 or f32")->capture_default_str();
   flag("--optimizer", arguments->optimizer, "One of " + optimizer_state_names())->capture_default_str();
+  flag("--device", arguments->device, "What computes, where this machine is measured: auto, cpu or cuda")
+      ->capture_default_str();
   flag("--gpu-memory", arguments->gpu_memory, "Device memory to use (default: nearly all)");
   flag("--host-memory", arguments->host_memory, "Host memory to use (default: nearly all)");
   flag("--cache", arguments->caches, "A directory on each drive to use; repeat for several")

@@ -102,13 +102,14 @@ void print_end(const TrainingJob& job, const RunPlan& run, const RunSummary& sum
 }
 
 RunPlan plan_job(const TrainingJob& job, TrainOutput output) {
+  const DeviceChoice device = choose_device(job.config().device);
   RunShape shape{
       .arch = job.model().arch,
-      .machine = machine_for(job.config(), job.model().arch, job.store_directories(), Remeasure::kIfChanged)};
+      .machine = machine_for(job.config(), job.model().arch, device, job.store_directories(), Remeasure::kIfChanged)};
   shape.default_budgets = budgets_here(shape.machine);
   shape.num_steps = static_cast<std::int64_t>(job.total_steps());
   try {
-    return plan_run(plan_request(job.config(), shape), num_threads_of(job.config()));
+    return plan_run(plan_request(job.config(), shape), num_threads_of(job.config()), device);
   } catch (const NoPlanFits& failure) {
     if (output == TrainOutput::kText) fmt::print(stderr, "{}", render_failure(failure, terminal_columns(stderr)));
     throw;

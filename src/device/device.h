@@ -111,6 +111,8 @@ class Device {
   virtual ~Device() = default;
 
   virtual std::string_view name() const = 0;
+  // The CPU's memory is the host's: only there may the host touch device memory but through a stream.
+  virtual DeviceKind kind() const = 0;
   virtual std::unique_ptr<Stream> make_stream(const std::string& name) = 0;
   // From the arena that was taken at start. Throws OutOfBudget naming `who`, what was asked and what was left.
   virtual Buffer allocate(std::uint64_t size_bytes, std::string_view who) = 0;

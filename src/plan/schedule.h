@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training step does with memory: the decisions that a plan makes and the trainer carries out. But for dtype and
-// optimizer, which are asked for, none of them changes a number.
+// What a training step does with memory: the decisions that a plan makes and the trainer carries out. But for dtype,
+// optimizer and device, which are asked for, none of them changes a number.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "device/device.h"
 #include "plan/optimizer_state.h"
 #include "tensor/dtype.h"
 #include "tier/run_keeper.h"
@@ -32,6 +33,7 @@ struct Schedule {
   Home boundaries = Home::kDevice;  // blocks' inputs, between forward and backward
   std::size_t boundary_places = 2;  // device memory for boundaries on their way, where they live elsewhere
   std::vector<SliceHomes> homes;    // one a slice
+  DeviceKind device = DeviceKind::kCpu;
 };
 
 }  // namespace sluice

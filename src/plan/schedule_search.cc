@@ -39,6 +39,10 @@ std::vector<Home> boundary_homes(const PlanRequest& request) {
   return {Home::kDevice, Home::kHost, Home::kNvme};
 }
 
+DeviceKind device_kind(const Machine& machine) {
+  return machine.device.kind == Processor::kCpu ? DeviceKind::kCpu : DeviceKind::kCuda;
+}
+
 // What of the state lies where, in bytes as they move.
 struct StateBytes {
   double weights_away = 0;  // not on the device
@@ -108,7 +112,8 @@ class Search {
                       .group = group,
                       .batch_tokens = request_.batch_tokens(),
                       .boundaries = boundaries,
-                      .boundary_places = 1};
+                      .boundary_places = 1,
+                      .device = device_kind(request_.machine)};
     schedule.weight_places = least_weight_places(schedule);
     schedule.gradient_places = least_gradient_places(request_.arch, schedule);
     for (const Residence residence :
@@ -223,7 +228,8 @@ Placed least_candidate(const PlanRequest& request, const std::vector<SliceSizes>
                       .group = request.group.value_or(1),
                       .batch_tokens = request.batch_tokens(),
                       .boundaries = boundaries,
-                      .boundary_places = 1};
+                      .boundary_places = 1,
+                      .device = device_kind(request.machine)};
     schedule.weight_places = least_weight_places(schedule);
     schedule.gradient_places = least_gradient_places(request.arch, schedule);
     for (const Residence residence : {Residence::kGradientsHost, Residence::kGradientsDevice, Residence::kDevice}) {

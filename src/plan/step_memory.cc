@@ -2,6 +2,7 @@
 #include "plan/step_memory.h"
 
 #include <algorithm>
+#include <array>
 
 #include "device/device.h"
 #include "model/adapter_layout.h"
@@ -81,11 +82,28 @@ bool any_on_drives(const Schedule& schedule) {
   });
 }
 
-bool updates_on_drives(const Architecture& arch, const Schedule& schedule) {
-  if (!arch.adapter.exists()) return any_on_drives(schedule);
+namespace {
+
+// Where the update of a slice finds what it works on.
+std::array<Home, 3> update_homes(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx) {
+  const SliceHomes& homes = schedule.homes[slice_idx];
+  return {arch.adapter.exists() ? Home::kDevice : homes.weights, homes.optimizer, homes.gradients};
+}
+
+}  // namespace
+
+bool updates_on_card(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx) {
+  const std::array<Home, 3> homes = update_homes(arch, schedule, slice_idx);
+  return schedule.device != DeviceKind::kCpu &&
+         std::all_of(homes.begin(), homes.end(), [](Home home) { return home == Home::kDevice; });
+}
+
+bool updates_in_windows(const Architecture& arch, const Schedule& schedule) {
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
-    const SliceHomes& homes = schedule.homes[slice_idx];
-    if (is_trained(arch, slice_idx) && (homes.optimizer == Home::kNvme || homes.gradients == Home::kNvme)) return true;
+    if (!is_trained(arch, slice_idx) || updates_on_card(arch, schedule, slice_idx)) continue;
+    for (const Home home : update_homes(arch, schedule, slice_idx)) {
+      if (home == Home::kNvme || (home == Home::kDevice && schedule.device != DeviceKind::kCpu)) return true;
+    }
   }
   return false;
 }
@@ -177,7 +195,8 @@ StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const
         wave * arch.layers.size() * as_run(boundary_bytes(arch, schedule));
   }
   memory.host.buffers += buffers.staging_bytes;
-  if (updates_on_drives(arch, schedule)) {
+  memory.device.buffers += on_device(buffers.scratch_bytes);
+  if (updates_in_windows(arch, schedule)) {
     memory.host.buffers += optimizer_window_bytes(arch, schedule, buffers.chunk_bytes) * buffers.optimizer_windows;
   }
   return memory;

@@ -15,7 +15,8 @@ namespace sluice {
 struct StepBuffers {
   std::uint64_t chunk_bytes = kMiB;   // of the store
   std::uint64_t staging_bytes = 0;    // of the ring between drives and device; 0 where nothing is on the drives
-  std::size_t optimizer_windows = 8;  // in host memory at once, where anything is on the drives
+  std::size_t optimizer_windows = 8;  // in host memory at once, where updates go through them
+  std::uint64_t scratch_bytes = 0;    // of the device, for kernels while they run
 };
 
 struct TierBytes {
@@ -69,8 +70,10 @@ std::uint64_t optimizer_bytes(const Architecture& arch, const Schedule& schedule
                               std::size_t slice_idx);
 std::uint64_t optimizer_window_bytes(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes);
 bool any_on_drives(const Schedule& schedule);
-// Whether the optimizer reads or writes the drives.
-bool updates_on_drives(const Architecture& arch, const Schedule& schedule);
+// Whether all that the update of a slice reads and writes is on a card, which then computes it.
+bool updates_on_card(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx);
+// Whether the optimizer works through windows of host memory: where it reads or writes the drives, or a card's memory.
+bool updates_in_windows(const Architecture& arch, const Schedule& schedule);
 
 std::uint64_t boundary_bytes(const Architecture& arch, const Schedule& schedule);
 std::uint64_t num_boundary_places(const Architecture& arch, const Schedule& schedule);

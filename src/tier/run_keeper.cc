@@ -63,7 +63,11 @@ void RunKeeper::add(const std::string& key, std::uint64_t size_bytes, Home home,
   } else if (home == Home::kDevice) {
     run.memory = parts_.device->allocate(memory_bytes, key);
   }
-  if (home != Home::kNvme) std::memset(run.memory.bytes().data(), 0, memory_bytes);
+  if (home == Home::kHost) std::memset(run.memory.bytes().data(), 0, memory_bytes);
+  if (home == Home::kDevice) {
+    to_device_->clear(run.memory.bytes());
+    to_device_->synchronize();
+  }
   runs_.emplace(key, std::move(run));
 }
 
@@ -94,6 +98,16 @@ std::span<std::byte> RunKeeper::bytes(const std::string& key) const {
   const Run& run = find(key);
   CHECK(run.home != Home::kNvme, "a run that lives in memory");
   return run.memory.bytes().first(run.size_bytes);
+}
+
+void RunKeeper::fill(const std::string& key, std::span<const std::byte> from) {
+  to_device_->copy(bytes(key), from);
+  to_device_->synchronize();
+}
+
+void RunKeeper::fetch(const std::string& key, std::span<std::byte> into) {
+  from_device_->copy(into, bytes(key));
+  from_device_->synchronize();
 }
 
 Arrival RunKeeper::bring(const std::string& key, std::span<std::byte> into, const Event& after,

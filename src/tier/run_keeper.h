@@ -50,6 +50,10 @@ class RunKeeper {
   std::uint64_t durable_memory_bytes() const;
   // The memory of a run at home on the device or the host.
   std::span<std::byte> bytes(const std::string& key) const;
+  // The whole of such a run, from and to host memory. Waits.
+  void fill(const std::string& key, std::span<const std::byte> from);
+  void fetch(const std::string& key, std::span<std::byte> into);
+  Device& device() const { return *parts_.device; }
 
   // To the device, once `after` has passed there; not for runs at home there. `ready` is waited for on the way.
   Arrival bring(const std::string& key, std::span<std::byte> into, const Event& after,

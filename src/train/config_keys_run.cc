@@ -20,6 +20,12 @@ constexpr EnumNames<BoundaryPlace, 4> kPlaces{{{
     {"nvme", BoundaryPlace::kNvme},
 }}};
 
+constexpr EnumNames<DeviceWish, 3> kDevices{{{
+    {"auto", DeviceWish::kAuto},
+    {"cpu", DeviceWish::kCpu},
+    {"cuda", DeviceWish::kCuda},
+}}};
+
 ConfigKey per_epoch_key(std::string_view name, std::optional<std::uint64_t> ConfigDraft::*member) {
   ConfigKey key{.name = name, .type = describe_range(IntRange{.min = 1}), .default_text = "null", .field = name};
   key.read = [name, member](ConfigDraft& draft, const ConfigValue& value) {
@@ -98,6 +104,7 @@ std::vector<ConfigKey> run_folder_keys() {
 
 std::vector<ConfigKey> memory_keys() {
   std::vector<ConfigKey> keys;
+  keys.push_back(enum_key("device", {}, "auto, cpu, cuda", kDevices, &TrainConfig::device));
   keys.push_back(bytes_key("gpu_memory", {"gpu_memory_limit"}, &TrainConfig::gpu_memory_bytes));
   keys.push_back(bytes_key("host_memory", {}, &TrainConfig::host_memory_bytes));
   keys.push_back(cache_key());

@@ -19,7 +19,7 @@ GradientPlaces::GradientPlaces(Device& device, Stream& stream, const Architectur
       keeper_(keeper),
       homes_(schedule.homes),
       squares_(device.allocate(num_slices(arch) * sizeof(float), "norms of gradients")),
-      host_squares_(num_slices(arch), 0) {
+      host_squares_(device.allocate_pinned(num_slices(arch) * sizeof(float))) {
   stream.clear(squares_.bytes());
   const PlaceBytes bytes = gradient_place_bytes(arch, schedule);
   if (bytes.large > 0) places_.resize(schedule.gradient_places);
@@ -128,10 +128,11 @@ void GradientPlaces::wait() {
 }
 
 std::span<const float> GradientPlaces::squares() {
-  const auto to = std::as_writable_bytes(std::span(host_squares_));
+  const std::size_t count = homes_.size();
+  const std::span<std::byte> to = host_squares_.bytes().first(count * sizeof(float));
   stream_.copy(to, squares_.bytes().first(to.size()));
   stream_.synchronize();
-  return host_squares_;
+  return {reinterpret_cast<const float*>(to.data()), count};
 }
 
 }  // namespace sluice

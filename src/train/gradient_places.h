@@ -65,7 +65,7 @@ class GradientPlaces {
   std::vector<Place> small_;   // for small ones, one size
   Wave wave_;
   Buffer squares_;
-  std::vector<float> host_squares_;
+  Buffer host_squares_;  // pinned, so that whoever waits for them holds nobody else up
 };
 
 }  // namespace sluice

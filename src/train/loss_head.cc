@@ -14,6 +14,7 @@ LossHead::LossHead(const LossHeadParts& parts) : with_(parts), arch_(*parts.arch
     state_.push_back(parts.device->allocate(state_bytes, "the head's statistics"));
     losses_.push_back(parts.device->allocate(loss_bytes(*parts.schedule), "losses"));
   }
+  host_losses_ = parts.device->allocate_pinned(loss_bytes(*parts.schedule));
 }
 
 EndPass LossHead::pass(const StepWave::Member& member) const {
@@ -114,10 +115,11 @@ void LossHead::run_by_ranges(const StepWave& wave, const Norm& norm) {
 std::vector<float> LossHead::losses(const StepWave& wave) {
   std::vector<float> all;
   for (const StepWave::Member& member : wave.members) {
-    std::vector<float> values(static_cast<std::size_t>(member.num_tokens()));
-    with_.stream->copy(std::as_writable_bytes(std::span(values)), losses_of(member).bytes());
+    const std::span<std::byte> to = host_losses_.bytes().first(losses_of(member).bytes().size());
+    with_.stream->copy(to, losses_of(member).bytes());
     with_.stream->synchronize();
-    all.insert(all.end(), values.begin(), values.end());
+    const auto* const values = reinterpret_cast<const float*>(to.data());
+    all.insert(all.end(), values, values + member.num_tokens());
   }
   return all;
 }

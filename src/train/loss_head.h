@@ -60,6 +60,7 @@ class LossHead {
   const Architecture& arch_;
   std::vector<Buffer> state_;   // of each micro-batch of the wave
   std::vector<Buffer> losses_;  // of each micro-batch of the wave
+  Buffer host_losses_;          // pinned, of one
 };
 
 }  // namespace sluice

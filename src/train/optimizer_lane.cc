@@ -59,6 +59,8 @@ class OptimizerLane::Pass {
     Home gradients = Home::kHost;
     SliceRef old_weights, old_optimizer, old_gradients;
     std::optional<SliceWriter> new_weights, new_optimizer;
+    bool on_card = false;       // all of it
+    std::int64_t begin_ns = 0;  // of its update there
   };
 
   struct Part {
@@ -66,6 +68,8 @@ class OptimizerLane::Pass {
     Ticket ticket;
     SliceRef version;  // read from; null: nothing was
     std::uint64_t offset = 0;
+    std::span<std::byte> on_card;  // where it comes from and goes back to; empty: not there
+    Event copied;                  // from there, or to there
   };
 
   struct Window {
@@ -75,6 +79,7 @@ class OptimizerLane::Pass {
     std::span<std::byte> memory;  // given back when its writes are through; empty: all runs live in memory
     Part weights, optimizer, gradients;
     bool is_last = false;
+    Event updated;  // by a card
   };
 
   void begin_slice(std::size_t slice_idx) {
@@ -86,6 +91,7 @@ class OptimizerLane::Pass {
     slice->weights = lane_.weights_home(slice_idx);
     slice->optimizer = homes.optimizer;
     slice->gradients = homes.gradients;
+    slice->on_card = updates_on_card(arch_, *options_.schedule, slice_idx);
     RunKeeper& keeper = *options_.keeper;
     if (slice->weights == Home::kNvme) {
       slice->old_weights = keeper.version(trained_key(arch_, slice_idx));
@@ -125,17 +131,29 @@ class OptimizerLane::Pass {
 
   void start_reads(Window& window) {
     const Slice& slice = *window.slice;
-    const bool on_drives =
-        slice.weights == Home::kNvme || slice.optimizer == Home::kNvme || slice.gradients == Home::kNvme;
-    if (on_drives) window.memory = take_memory();
+    const bool has_card = lane_.card_ != nullptr;
+    const auto is_direct = [&](Home home) {
+      return home == Home::kHost || (home == Home::kDevice && (slice.on_card || !has_card));
+    };
+    if (!is_direct(slice.weights) || !is_direct(slice.optimizer) || !is_direct(slice.gradients)) {
+      window.memory = take_memory();
+    }
     const std::uint64_t weight_bytes = size_bytes(trained_dtype(arch_, options_.schedule->dtype));
     const std::uint64_t step = slice.state->window_elements();
     std::span<std::byte> rest = window.memory;
     const auto part = [&](const std::string& key, Home home, const SliceRef& version, std::uint64_t offset,
                           std::uint64_t room, std::uint64_t used) {
       Part made{.version = version, .offset = offset};
-      if (home != Home::kNvme) {
+      if (is_direct(home)) {
         made.bytes = options_.keeper->bytes(key).subspan(offset, used);
+        return made;
+      }
+      if (home == Home::kDevice) {
+        made.bytes = rest.first(used);
+        rest = rest.subspan(room);
+        made.on_card = options_.keeper->bytes(key).subspan(offset, used);
+        lane_.from_card_->copy(made.bytes, made.on_card);
+        made.copied = lane_.from_card_->record();
         return made;
       }
       const std::uint64_t total = round_up(options_.keeper->size_bytes(key), kBlockBytes);
@@ -161,6 +179,7 @@ class OptimizerLane::Pass {
   }
 
   void arrive(Part& part) const {
+    part.copied.wait();
     if (!part.version) return;
     part.ticket.wait();
     options_.store->verify(*part.version, part.offset, part.bytes);
@@ -170,8 +189,12 @@ class OptimizerLane::Pass {
     Window window = std::move(reading_.front());
     reading_.pop_front();
     for (Part* part : {&window.weights, &window.optimizer, &window.gradients}) arrive(*part);
+    if (window.slice->on_card) {
+      update_on_card(std::move(window));
+      return;
+    }
     const std::int64_t begin_ns = options_.trace != nullptr ? options_.trace->now_ns() : 0;
-    for (const Parameter& parameter : window.slice->layout.parameters()) update(window, parameter);
+    for (const Parameter& parameter : window.slice->layout.parameters()) update(*lane_.stream_, window, parameter);
     lane_.stream_->synchronize();
     if (options_.trace != nullptr) {
       options_.trace->add(
@@ -183,17 +206,41 @@ class OptimizerLane::Pass {
     if (window.slice->new_optimizer) {
       window.optimizer.ticket = window.slice->new_optimizer->write(window.optimizer.offset, window.optimizer.bytes);
     }
+    for (Part* part : {&window.weights, &window.optimizer}) {
+      if (part->on_card.empty()) continue;
+      lane_.to_card_->copy(part->on_card, part->bytes);
+      part->copied = lane_.to_card_->record();
+    }
     writing_.push_back(std::move(window));
     // In order, and as early as they can: the next step waits for slices that are done.
     while (!writing_.empty() && is_written(writing_.front())) finish_oldest();
   }
 
+  // The card goes on by itself, and is waited for where the slice ends.
+  void update_on_card(Window window) {
+    LaneTrace* const trace = options_.trace;
+    const std::shared_ptr<Slice> slice = window.slice;  // outlives the marks around its update
+    if (trace != nullptr && window.first == 0) {
+      lane_.card_->run([trace, slice] { slice->begin_ns = trace->now_ns(); });
+    }
+    for (const Parameter& parameter : slice->layout.parameters()) update(*lane_.card_, window, parameter);
+    if (trace != nullptr && window.is_last) {
+      lane_.card_->run([trace, slice, name = slice_name(arch_, slice->slice_idx), count = window.first + window.count] {
+        trace->add({Lane::kCompute, name, 0, count, slice->begin_ns, 0});
+      });
+    }
+    if (window.is_last) window.updated = lane_.card_->record();
+    writing_.push_back(std::move(window));
+    while (!writing_.empty() && is_written(writing_.front())) finish_oldest();
+  }
+
   static bool is_written(const Window& window) {
-    return window.weights.ticket.done() && window.optimizer.ticket.done();
+    return window.weights.ticket.done() && window.optimizer.ticket.done() && window.weights.copied.passed() &&
+           window.optimizer.copied.passed() && window.updated.passed();
   }
 
   // What of the parameter lies in the window.
-  void update(const Window& window, const Parameter& parameter) const {
+  void update(Stream& stream, const Window& window, const Parameter& parameter) const {
     const std::uint64_t begin = std::max(parameter.offset, window.first);
     const std::uint64_t end = std::min(parameter.offset + static_cast<std::uint64_t>(parameter.shape.num_elements()),
                                        window.first + window.count);
@@ -209,14 +256,14 @@ class OptimizerLane::Pass {
                           shape);
     const double weight_decay = decays(parameter) ? settings_.weight_decay : 0;
     if (is_sgd(options_.schedule->optimizer)) {
-      sgd(*lane_.stream_, {.settings = {.learning_rate = settings_.learning_rate,
-                                        .momentum = options_.momentum,
-                                        .weight_decay = weight_decay,
-                                        .grad_scale = settings_.grad_scale},
-                           .weight = weight,
-                           .trailing = state.trailing,
-                           .grad = grad,
-                           .velocity = state.velocity});
+      sgd(stream, {.settings = {.learning_rate = settings_.learning_rate,
+                                .momentum = options_.momentum,
+                                .weight_decay = weight_decay,
+                                .grad_scale = settings_.grad_scale},
+                   .weight = weight,
+                   .trailing = state.trailing,
+                   .grad = grad,
+                   .velocity = state.velocity});
       return;
     }
     AdamW args{.settings = settings_,
@@ -230,7 +277,7 @@ class OptimizerLane::Pass {
                .seed = seed_of(window.slice->slice_idx),
                .first_element = static_cast<std::int64_t>(begin)};
     args.settings.weight_decay = weight_decay;
-    adamw(*lane_.stream_, args);
+    adamw(stream, args);
   }
 
   // Another one for each slice of a run.
@@ -244,6 +291,7 @@ class OptimizerLane::Pass {
     Slice& slice = *window.slice;
     if (slice.new_weights) window.weights.ticket.wait();
     if (slice.new_optimizer) window.optimizer.ticket.wait();
+    for (const Event* event : {&window.weights.copied, &window.optimizer.copied, &window.updated}) event->wait();
     if (!window.memory.empty()) free_.push_back(window.memory);
     if (!window.is_last) return;
     if (slice.new_weights) options_.keeper->replace(trained_key(arch_, slice.slice_idx), std::move(*slice.new_weights));
@@ -285,11 +333,18 @@ OptimizerLane::OptimizerLane(const Options& options)
     options.keeper->add(optimizer_key(arch, slice_idx), layout_of(slice_idx).run_bytes(),
                         options.schedule->homes[slice_idx].optimizer, Lifetime::kDurable);
   }
-  if (!updates_on_drives(arch, *options.schedule)) return;
+  Device& device = options.keeper->device();
+  CHECK(device.kind() == options.schedule->device, "a schedule for this kind of device");
+  if (device.kind() != DeviceKind::kCpu) {
+    card_ = device.make_stream("optimizer");
+    from_card_ = device.make_stream("optimizer-down");
+    to_card_ = device.make_stream("optimizer-up");
+  }
+  if (!updates_in_windows(arch, *options.schedule)) return;
   CHECK(options.num_windows > 0, "windows to work in");
   const std::uint64_t bytes = optimizer_window_bytes(arch, *options.schedule, chunk_bytes_of(options.store));
   reservation_ = options.host->reserve(bytes * options.num_windows, "the optimizer's windows");
-  for (std::size_t idx = 0; idx < options.num_windows; ++idx) windows_.push_back(cpu_.allocate_pinned(bytes));
+  for (std::size_t idx = 0; idx < options.num_windows; ++idx) windows_.push_back(device.allocate_pinned(bytes));
 }
 
 OptimizerLane::~OptimizerLane() = default;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cpu-optimizer lane: updates every slice in the order the forward meets them, on the host, window by window, while
-// the next step's forward already runs on those that are done. What lives on the drives is read and written through a
-// few windows of host memory; what lives in memory is updated where it is. Thread-safe for one caller.
+// the next step's forward already runs on those that are done. What lives on the drives, or in a card's memory, is read
+// and written through a few windows of host memory; what lives in host memory is updated where it is, and so are slices
+// all of whose state is on a card: by the card, to the same bits. Thread-safe for one caller.
 //
 //   nvme->host      read w0   read w1   read w2   read w3
 //   cpu-optimizer             update w0 update w1 update w2
@@ -60,6 +61,8 @@ class OptimizerLane {
   std::vector<std::size_t> trained_;  // slices of which anything is, in order
   CpuDevice cpu_;                     // no memory, the threads alone
   std::unique_ptr<Stream> stream_;
+  // Of a card; null where the CPU plays the device.
+  std::unique_ptr<Stream> card_, from_card_, to_card_;
   Reservation reservation_;
   std::vector<Buffer> windows_;
   std::shared_future<void> done_;

@@ -19,6 +19,14 @@ namespace sluice {
 // uses.
 TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_bytes);
 
+// Device memory for a card's kernels while they run: what attention likes for sequences of this length, but no large
+// part of the budget.
+struct KernelShape {
+  std::int64_t sequence_len = 0;
+  std::int64_t batch_tokens = 0;
+};
+std::uint64_t kernel_scratch_bytes(const Architecture& arch, const KernelShape& shape, std::uint64_t device_bytes);
+
 struct RunShape {
   Architecture arch;
   Machine machine;
@@ -32,8 +40,8 @@ struct RunPlan {
   Plan plan;  // all that the run takes: a ring for its checkpoints too
   JobMemory memory;
 };
-// Throws what make_plan() does.
-RunPlan plan_run(const PlanRequest& request, std::size_t num_threads);
+// Throws what make_plan() does. The device is of the machine's kind.
+RunPlan plan_run(const PlanRequest& request, std::size_t num_threads, const DeviceChoice& device = {});
 
 // Directories that exist on the drives where the run's state goes, one a drive: what is measured for a plan. Those of
 // two drives may be the same where neither is there yet.

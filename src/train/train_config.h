@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/choose_device.h"
 #include "plan/optimizer_state.h"
 #include "tensor/dtype.h"
 #include "train/lr_schedule.h"
@@ -91,6 +92,7 @@ struct TrainConfig {
   std::string resume_from_checkpoint;                    // a folder, "latest" of output_dir, or empty: start anew
   bool overwrite_output_dir = false;                     // a new run replaces the one that is there
 
+  DeviceWish device = DeviceWish::kAuto;
   std::optional<std::uint64_t> gpu_memory_bytes;
   std::optional<std::uint64_t> host_memory_bytes;
   std::vector<std::string> cache;  // folders on the drives that hold what memory does not

@@ -191,6 +191,7 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
                                                               .buffers = memory.buffers,
                                                               .device_bytes = memory.device_bytes,
                                                               .host_bytes = memory.host_bytes,
+                                                              .device = memory.device,
                                                               .store_directories = store_directories_,
                                                               .num_threads = memory.num_threads,
                                                               .momentum = config_.momentum,

@@ -41,6 +41,7 @@ struct JobMemory {
   StepBuffers buffers;
   std::uint64_t device_bytes = 0;
   std::uint64_t host_bytes = 0;
+  DeviceChoice device;
   std::size_t num_threads = 1;
   LaneTrace* trace = nullptr;  // may be null
 };

@@ -35,16 +35,19 @@ TrainingSession::TrainingSession(const SessionOptions& options)
     : options_(options),
       arch_(options.model->arch),
       choice_(choose_engine(options.store_directories)),
-      device_(options.device_bytes, options.num_threads),
+      device_(make_device(options.device, {.arena_bytes = options.device_bytes,
+                                           .scratch_bytes = options.buffers.scratch_bytes,
+                                           .num_threads = options.num_threads})),
       host_("host memory", options.host_bytes),
       store_(open_store({files_, *choice_.engine, choice_.caching, options.store_directories},
                         options.buffers.chunk_bytes)),
-      ring_(device_, *choice_.engine, host_, staging_shape(options.buffers.staging_bytes, store_->chunk_bytes())),
-      keeper_({.device = &device_, .host = &host_, .store = store_.get(), .ring = &ring_, .trace = options.trace}),
+      ring_(*device_, *choice_.engine, host_, staging_shape(options.buffers.staging_bytes, store_->chunk_bytes())),
+      keeper_({.device = device_.get(), .host = &host_, .store = store_.get(), .ring = &ring_, .trace = options.trace}),
       ready_(num_slices(arch_)) {
+  CHECK(device_->kind() == options.schedule.device, "a schedule for this kind of device");
   if (store_->chunk_bytes() != options.buffers.chunk_bytes) refuse_other_model();
   add_weights(weight_keeping());
-  runner_ = std::make_unique<StepRunner>(device_, arch_, keeper_, options_.schedule, options_.trace);
+  runner_ = std::make_unique<StepRunner>(*device_, arch_, keeper_, options_.schedule, options_.trace);
   optimizer_ = std::make_unique<OptimizerLane>(OptimizerLane::Options{.arch = &arch_,
                                                                       .keeper = &keeper_,
                                                                       .store = store_.get(),
@@ -231,7 +234,7 @@ std::vector<std::string> TrainingSession::snapshots() const {
 }
 
 SessionUse TrainingSession::use() const {
-  return {.device = {device_.arena_bytes() - device_.free_bytes(), device_.peak_bytes()},
+  return {.device = {device_->arena_bytes() - device_->free_bytes(), device_->peak_bytes()},
           .host = {host_.used_bytes(), host_.peak_bytes()},
           .drives = {store_->taken_bytes(), store_->peak_taken_bytes()}};
 }

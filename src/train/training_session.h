@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/page_memory.h"
 #include "base/progress.h"
-#include "device/cpu/cpu_device.h"
+#include "device/choose_device.h"
 #include "io/choose_engine.h"
 #include "io/posix/posix_file.h"
 #include "model/checkpoint_slices.h"
@@ -35,6 +35,7 @@ struct SessionOptions {
   StepBuffers buffers;
   std::uint64_t device_bytes = 0;
   std::uint64_t host_bytes = 0;
+  DeviceChoice device;                         // of the kind that the schedule is for
   std::vector<std::string> store_directories;  // one a drive; they exist
   std::size_t num_threads = 1;
   double momentum = 0;         // of SGD; 0 exactly where the schedule's optimizer has none
@@ -116,7 +117,7 @@ class TrainingSession {
   // Of each tier, as it is now.
   SessionUse use() const;
 
-  Device& device() { return device_; }
+  Device& device() { return *device_; }
   const Budget& host() const { return host_; }
   const SliceStore& store() const { return *store_; }
 
@@ -136,7 +137,7 @@ class TrainingSession {
   bool commits_every_step_ = false;
   PosixFileSystem files_;
   EngineChoice choice_;
-  CpuDevice device_;
+  std::unique_ptr<Device> device_;
   Budget host_;
   std::unique_ptr<SliceStore> store_;
   StagingRing ring_;

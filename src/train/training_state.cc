@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/check.h"
 #include "base/page_memory.h"
@@ -37,13 +38,18 @@ class Filler {
 
   void fill(std::size_t slice_idx) {
     const std::string key = weights_key(*state_.arch, slice_idx);
-    if (state_.keeper->home(key) != Home::kNvme) {
+    const Home home = state_.keeper->home(key);
+    if (home == Home::kHost) {
       read(slice_idx, state_.keeper->bytes(key));
       return;
     }
     const std::uint64_t bytes = weight_bytes(*state_.arch, *state_.schedule, slice_idx);
     const std::span<std::byte> kept = kept_.bytes().first(round_up(bytes, kBlockBytes));
     read(slice_idx, kept.first(bytes));
+    if (home == Home::kDevice) {
+      state_.keeper->fill(key, kept.first(bytes));
+      return;
+    }
     std::memset(kept.data() + bytes, 0, kept.size() - bytes);
     SliceWriter writer = state_.keeper->begin(key);
     writer.write(0, kept).wait();
@@ -93,7 +99,9 @@ void fill_weights(const WeightKeeping& state, const CheckpointSlices& checkpoint
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
     filler.fill(slice_idx);
     if (adapter_bytes(arch, slice_idx) > 0) {
-      init_adapter(arch, slice_idx, state.adapter_seed, state.keeper->bytes(adapter_key(arch, slice_idx)));
+      std::vector<std::byte> adapter(adapter_bytes(arch, slice_idx));
+      init_adapter(arch, slice_idx, state.adapter_seed, adapter);
+      state.keeper->fill(adapter_key(arch, slice_idx), adapter);
     }
     if (done) done(slice_idx);
   }
@@ -119,7 +127,7 @@ void read_trained(const WeightKeeping& state, std::size_t slice_idx, std::span<s
   const std::string key = trained_key(*state.arch, slice_idx);
   CHECK(into.size() >= round_up(bytes, kBlockBytes), "room for the slice as the drives have it");
   if (state.keeper->home(key) != Home::kNvme) {
-    std::memcpy(into.data(), state.keeper->bytes(key).data(), bytes);
+    state.keeper->fetch(key, into.first(bytes));
     return;
   }
   const SliceRef version = state.keeper->version(key);

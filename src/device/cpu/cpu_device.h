@@ -21,6 +21,7 @@ class CpuDevice : public Device {
   CpuDevice& operator=(const CpuDevice&) = delete;
 
   std::string_view name() const override { return "cpu"; }
+  DeviceKind kind() const override { return DeviceKind::kCpu; }
   std::unique_ptr<Stream> make_stream(const std::string& name) override;
   Buffer allocate(std::uint64_t size_bytes, std::string_view who) override;
   Buffer allocate_pinned(std::uint64_t size_bytes) override;

@@ -24,6 +24,7 @@ class CudaDevice : public Device {
   CudaDevice& operator=(const CudaDevice&) = delete;
 
   std::string_view name() const override { return name_; }
+  DeviceKind kind() const override { return DeviceKind::kCuda; }
   std::unique_ptr<Stream> make_stream(const std::string& name) override;
   Buffer allocate(std::uint64_t size_bytes, std::string_view who) override;
   Buffer allocate_pinned(std::uint64_t size_bytes) override;

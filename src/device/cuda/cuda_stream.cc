@@ -28,6 +28,7 @@ CudaStream::CudaStream(CudaDevice& device, std::string name)
 CudaStream::~CudaStream() {
   // What failed rides on the events; here everything has passed, or the card is lost and nothing runs any more.
   cudaSetDevice(device_.card_idx());
+  if (told_ != nullptr) static_cast<void>(cudaLaunchHostFunc(stream_, ends, told_));
   cudaStreamSynchronize(stream_);
   host_.reset();
   device_.scratch().forget(stream_);
@@ -58,10 +59,11 @@ void CudaStream::clear(std::span<std::byte> memory) {
 void CudaStream::run(std::function<void()> work) {
   const std::scoped_lock lock(mutex_);
   device_.make_current();
-  run_locked(std::move(work), watcher_.load());
+  run_locked(std::move(work), watcher_);
 }
 
 void CudaStream::run_locked(std::function<void()> work, StreamWatcher* watcher) {
+  end_piece();
   const std::uint64_t sequence = failures_->next_sequence();
   host_->put([failures = failures_, sequence, watcher, work = std::move(work)](cudaError_t state) {
     if (watcher != nullptr) watcher->begins();
@@ -78,6 +80,7 @@ void CudaStream::run_locked(std::function<void()> work, StreamWatcher* watcher) 
 Event CudaStream::record() {
   const std::scoped_lock lock(mutex_);
   device_.make_current();
+  end_piece();
   RawEvent event;
   event.record(stream_);
   return Event(std::make_shared<CudaEventState>(std::move(event), failures_->next_sequence(), failures_));
@@ -87,6 +90,7 @@ void CudaStream::wait(const Event& event) {
   if (event.state() == nullptr) return;
   const std::scoped_lock lock(mutex_);
   device_.make_current();
+  end_piece();
   if (const auto* const state = dynamic_cast<const CudaEventState*>(event.state())) {
     require(cudaStreamWaitEvent(stream_, state->raw(), 0), "cudaStreamWaitEvent");
   } else {
@@ -94,17 +98,27 @@ void CudaStream::wait(const Event& event) {
   }
 }
 
-StreamWatcher* CudaStream::begin_work() {
+void CudaStream::watch(StreamWatcher* watcher) {
+  const std::scoped_lock lock(mutex_);
   device_.make_current();
-  sequence_ = failures_->next_sequence();
-  StreamWatcher* const watcher = watcher_.load();
-  if (watcher != nullptr) require(cudaLaunchHostFunc(stream_, begins, watcher), "cudaLaunchHostFunc");
-  return watcher;
+  end_piece();
+  watcher_ = watcher;
 }
 
-void CudaStream::end_work(StreamWatcher* watcher, std::string_view what) {
-  require(cudaGetLastError(), what);
-  if (watcher != nullptr) require(cudaLaunchHostFunc(stream_, ends, watcher), "cudaLaunchHostFunc");
+void CudaStream::begin_work() {
+  device_.make_current();
+  sequence_ = failures_->next_sequence();
+  if (watcher_ == nullptr || told_ != nullptr) return;
+  require(cudaLaunchHostFunc(stream_, begins, watcher_), "cudaLaunchHostFunc");
+  told_ = watcher_;
+}
+
+void CudaStream::end_work(std::string_view what) { require(cudaGetLastError(), what); }
+
+void CudaStream::end_piece() {
+  if (told_ == nullptr) return;
+  require(cudaLaunchHostFunc(stream_, ends, told_), "cudaLaunchHostFunc");
+  told_ = nullptr;
 }
 
 }  // namespace sluice::cuda

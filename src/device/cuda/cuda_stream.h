@@ -4,7 +4,6 @@
 // but destruction, and copies of host memory that is not pinned. Thread-safe.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,16 +38,16 @@ class CudaStream : public Stream {
   void run(std::function<void()> work) override;
   Event record() override;
   void wait(const Event& event) override;
-  void watch(StreamWatcher* watcher) override { watcher_.store(watcher); }
+  void watch(StreamWatcher* watcher) override;
 
   // One piece of work: issue() puts kernels on handle(), alone on this stream while it does and with its card current.
   // What was launched wrongly is thrown here, as DeviceError that names `what`.
   template <typename Issue>
   void put(std::string_view what, const Issue& issue) {
     const std::scoped_lock lock(mutex_);
-    StreamWatcher* const watcher = begin_work();
+    begin_work();
     issue();
-    end_work(watcher, what);
+    end_work(what);
   }
 
   // The rest is for what runs inside put().
@@ -60,16 +59,20 @@ class CudaStream : public Stream {
   Scratch scratch(std::uint64_t size_bytes, std::string_view who);
 
  private:
-  StreamWatcher* begin_work();
-  void end_work(StreamWatcher* watcher, std::string_view what);
+  void begin_work();
+  void end_work(std::string_view what);
+  void end_piece();
   void run_locked(std::function<void()> work, StreamWatcher* watcher);
 
   CudaDevice& device_;
   std::string name_;
   std::shared_ptr<DeviceFailures> failures_;  // shared with the device and with events
   cudaStream_t stream_ = nullptr;
-  std::atomic<StreamWatcher*> watcher_ = nullptr;
   std::mutex mutex_;
+  StreamWatcher* watcher_ = nullptr;
+  // Told of the piece of work that is being put. Telling it costs the card a pause, so that a piece is all that is put
+  // between two places where the stream waits or is waited for.
+  StreamWatcher* told_ = nullptr;
   std::uint64_t sequence_ = 0;  // of the work that is being put
   std::unique_ptr<HostLane> host_;
 };
