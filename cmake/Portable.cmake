@@ -13,11 +13,18 @@ if(SLUICE_PORTABLE)
     COMMENT "Gathering the portable folder")
   if(SLUICE_HAS_CUDA)
     # With DT_RPATH, which libraries in lib/ inherit from the program: some of them need others there.
-    target_link_options(cuda_test PRIVATE -Wl,--disable-new-dtags)
+    set(card_tests cuda_test)
+    if(TARGET cuda_train_test)
+      list(APPEND card_tests cuda_train_test)
+    endif()
+    foreach(test ${card_tests})
+      target_link_options(${test} PRIVATE -Wl,--disable-new-dtags)
+      list(APPEND card_test_files $<TARGET_FILE:${test}>)
+    endforeach()
     add_custom_target(
       cuda_dist
-      COMMAND ${CMAKE_SOURCE_DIR}/scripts/make_dist ${CMAKE_BINARY_DIR}/cuda_dist $<TARGET_FILE:cuda_test> ${plugins}
-      DEPENDS cuda_test sluice_cuda
+      COMMAND ${CMAKE_SOURCE_DIR}/scripts/make_dist ${CMAKE_BINARY_DIR}/cuda_dist ${card_test_files} ${plugins}
+      DEPENDS ${card_tests} sluice_cuda
       COMMENT "Gathering the tests for a card")
   endif()
 endif()

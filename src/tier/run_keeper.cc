@@ -45,6 +45,7 @@ RunKeeper::RunKeeper(const Parts& parts)
     : parts_(parts),
       to_device_(parts.device->make_stream("host->device")),
       from_device_(parts.device->make_stream("device->host")) {
+  if (parts.device->kind() != DeviceKind::kCpu) waiting_ = std::make_unique<ThreadPool>(1, "lane-ready");
   if (parts.store == nullptr) return;
   if (parts.trace != nullptr) parts.store->trace_to(parts.trace);
   loader_ = std::make_unique<SliceLoader>(*parts.store, *parts.ring, *parts.device, parts.trace);
@@ -125,7 +126,24 @@ Arrival RunKeeper::bring(const std::string& key, std::span<std::byte> into, cons
         },
         into, after);
   }
+  if (ready.valid() && waiting_) {
+    auto promise = std::make_shared<std::promise<Event>>();  // std::function asks for copies
+    Arrival arrival = promise->get_future().share();
+    waiting_->run([this, key, &run, into, after, ready, promise] {
+      try {
+        ready.get();
+        promise->set_value(copy_to_device(key, run, into, after));
+      } catch (...) {  // carried to whoever waits for the arrival
+        promise->set_exception(std::current_exception());
+      }
+    });
+    return arrival;
+  }
   if (ready.valid()) to_device_->run([ready] { ready.get(); });
+  return arrived(copy_to_device(key, run, into, after));
+}
+
+Event RunKeeper::copy_to_device(const std::string& key, const Run& run, std::span<std::byte> into, const Event& after) {
   to_device_->wait(after);
   to_device_->wait(run.sent);
   const auto begin_ns = std::make_shared<std::int64_t>(0);  // shared by the two marks around the copy
@@ -137,7 +155,7 @@ Arrival RunKeeper::bring(const std::string& key, std::span<std::byte> into, cons
       trace->add({Lane::kHostToDevice, key, 0, size, *begin_ns, 0});
     });
   }
-  return arrived(to_device_->record());
+  return to_device_->record();
 }
 
 Departure RunKeeper::send(const std::string& key, std::span<const std::byte> from, const Event& after) {

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "device/device.h"
 #include "tier/budget.h"
 #include "tier/lane_trace.h"
@@ -82,6 +83,8 @@ class RunKeeper {
     Event sent;                           // the last copy into host memory
   };
 
+  // From the host, on the stream as it is.
+  Event copy_to_device(const std::string& key, const Run& run, std::span<std::byte> into, const Event& after);
   const Run& find(const std::string& key) const;
   Run& find(const std::string& key);
 
@@ -89,6 +92,9 @@ class RunKeeper {
   std::map<std::string, Run> runs_;
   std::unique_ptr<Stream> to_device_;
   std::unique_ptr<Stream> from_device_;
+  // A card has no stream that waits for a future: it might hold up whoever is to fulfil it. Null where the CPU plays
+  // the device.
+  std::unique_ptr<ThreadPool> waiting_;
   std::unique_ptr<SliceLoader> loader_;
   std::unique_ptr<SliceSaver> saver_;
 };

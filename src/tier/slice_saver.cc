@@ -68,23 +68,33 @@ void SliceSaver::copy(const std::shared_ptr<Save>& save) {
   }
   const std::uint64_t stored_bytes = save->writer->stored_bytes();
   Event copied;
-  for (std::uint64_t offset = 0; offset < stored_bytes; offset += ring_.slot_bytes()) {
-    StagingRing::Slot slot = ring_.acquire();
-    const std::span<std::byte> bytes = slot.bytes().first(std::min(ring_.slot_bytes(), stored_bytes - offset));
-    const std::span<const std::byte> from =
-        save->from.subspan(offset, std::min<std::uint64_t>(bytes.size(), save->from.size() - offset));
-    std::memset(bytes.data() + from.size(), 0, bytes.size() - from.size());
-    const std::int64_t begin_ns = trace_ != nullptr ? trace_->now_ns() : 0;
-    copies_->copy(bytes.first(from.size()), from);
-    if (trace_ != nullptr) {
-      copies_->run([this, begin_ns, key = save->key, offset, size = from.size()] {
-        trace_->add({Lane::kDeviceToHost, key, offset, size, begin_ns, 0});
-      });
+  try {
+    for (std::uint64_t offset = 0; offset < stored_bytes; offset += ring_.slot_bytes()) {
+      StagingRing::Slot slot = ring_.acquire();
+      const std::span<std::byte> bytes = slot.bytes().first(std::min(ring_.slot_bytes(), stored_bytes - offset));
+      const std::span<const std::byte> from =
+          save->from.subspan(offset, std::min<std::uint64_t>(bytes.size(), save->from.size() - offset));
+      std::memset(bytes.data() + from.size(), 0, bytes.size() - from.size());
+      const std::int64_t begin_ns = trace_ != nullptr ? trace_->now_ns() : 0;
+      copies_->copy(bytes.first(from.size()), from);
+      if (trace_ != nullptr) {
+        copies_->run([this, begin_ns, key = save->key, offset, size = from.size()] {
+          trace_->add({Lane::kDeviceToHost, key, offset, size, begin_ns, 0});
+        });
+      }
+      copied = copies_->record();
+      slot.release_after(copied);
+      auto window = std::make_shared<Window>(Window{save, std::move(slot), offset, bytes, copied});
+      host_to_nvme_.run([this, window] { write(*window); });
     }
-    copied = copies_->record();
-    slot.release_after(copied);
-    auto window = std::make_shared<Window>(Window{save, std::move(slot), offset, bytes, copied});
-    host_to_nvme_.run([this, window] { write(*window); });
+  } catch (...) {  // a card that is lost; carried to whoever waits, once the other lane is through with what it has
+    const std::exception_ptr failure = std::current_exception();
+    host_to_nvme_.run([this, save, failure] {
+      if (!save->failure) save->failure = failure;
+      finish(*save);
+    });
+    save->device_free.set_exception(failure);
+    return;
   }
   try {
     copied.wait();

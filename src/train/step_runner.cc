@@ -171,7 +171,11 @@ void StepRunner::begin_wave(std::span<const PackedDocuments> micro_batches) {
 
 void StepRunner::await_adapter(std::size_t slice_idx) {
   if (adapters_ready_.empty() || !adapters_ready_[slice_idx].valid()) return;
-  stream_->run([ready = adapters_ready_[slice_idx]] { ready.get(); });
+  if (stream_->kind() != DeviceKind::kCpu) {
+    adapters_ready_[slice_idx].get();  // as WeightPlaces does
+  } else {
+    stream_->run([ready = adapters_ready_[slice_idx]] { ready.get(); });
+  }
 }
 
 std::span<std::byte> StepRunner::use_block(std::int64_t layer_idx, std::size_t idx_in_group) {

@@ -112,7 +112,12 @@ std::span<std::byte> WeightPlaces::use(std::size_t slice_idx, Stream& stream) {
   const std::string key = weights_key(arch_, slice_idx);
   if (homes_[slice_idx].weights == Home::kDevice) {
     ++cursor_;
-    if (ready_[slice_idx].valid()) stream.wait(Event(std::make_shared<Readiness>(ready_[slice_idx])));
+    const std::shared_future<void>& ready = ready_[slice_idx];
+    if (ready.valid() && stream.kind() != DeviceKind::kCpu) {
+      ready.get();  // here: a card's stream that waits for the host might hold up whoever is to be waited for
+    } else if (ready.valid()) {
+      stream.wait(Event(std::make_shared<Readiness>(ready)));
+    }
     return keeper_.bytes(key);
   }
   Place* const place = find(slice_idx);
