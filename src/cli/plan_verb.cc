@@ -32,6 +32,7 @@
 #include "io/posix/posix_file.h"
 #include "model/description.h"
 #include "model/known_shapes.h"
+#include "plan/kernel_scratch.h"
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
 #include "plan/planner.h"
@@ -144,10 +145,7 @@ PlanRequest request_of_flags(const PlanArguments& arguments) {
   request.accumulation = arguments.accumulation;
   request.num_steps = arguments.steps;
   request.budgets = find_budgets(arguments, request.machine);
-  if (request.machine.device.kind == Processor::kGpu) {
-    request.buffers.scratch_bytes =
-        kernel_scratch_bytes(request.arch, {request.sequence_len, request.batch_tokens()}, request.budgets.device);
-  }
+  request.has_kernel_scratch = request.machine.device.kind == Processor::kGpu;
   request.wave = arguments.wave;
   request.group = arguments.group;
   request.boundaries = parse_boundaries(arguments.boundaries);

@@ -7,6 +7,7 @@
 
 #include "base/cpu.h"
 #include "cli/machine_cache.h"
+#include "plan/kernel_scratch.h"
 
 namespace sluice {
 namespace {

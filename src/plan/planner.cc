@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "plan/kernel_scratch.h"
 #include "plan/plan_changes.h"
 #include "plan/schedule_search.h"
 
@@ -56,6 +57,15 @@ void check(const PlanRequest& request) {
   }
 }
 
+// Budgets may have been changed since the request was made.
+PlanRequest with_scratch(PlanRequest request) {
+  if (request.has_kernel_scratch) {
+    request.buffers.scratch_bytes =
+        kernel_scratch_bytes(request.arch, {request.sequence_len, request.batch_tokens()}, request.budgets.device);
+  }
+  return request;
+}
+
 }  // namespace
 
 std::optional<double> Plan::run_share_of_life(std::size_t drive_idx) const {
@@ -64,13 +74,15 @@ std::optional<double> Plan::run_share_of_life(std::size_t drive_idx) const {
   return run_written_bytes(drive_idx) / static_cast<double>(*drive.endurance_bytes);
 }
 
-StepMemory least_memory(const PlanRequest& request) {
+StepMemory least_memory(const PlanRequest& asked) {
+  const PlanRequest request = with_scratch(asked);
   const auto sizes = slice_sizes(request.arch, request.dtype, request.optimizer, request.buffers.chunk_bytes);
   return least_candidate(request, sizes).memory;
 }
 
-std::optional<Plan> find_plan(const PlanRequest& request) {
-  check(request);
+std::optional<Plan> find_plan(const PlanRequest& asked) {
+  check(asked);
+  const PlanRequest request = with_scratch(asked);
   const StepSimulator simulator(request.arch, request.machine,
                                 {.dtype = request.dtype,
                                  .optimizer = request.optimizer,

@@ -31,6 +31,7 @@ struct PlanRequest {
   std::int64_t num_steps = 1;
   TierBudgets budgets;
   StepBuffers buffers{.staging_bytes = 32 * kMiB};
+  bool has_kernel_scratch = false;  // of a card: buffers.scratch_bytes follow from the rest
   // Fixed by the user; left out: the planner chooses.
   std::optional<std::int64_t> wave;
   std::optional<std::int64_t> group;

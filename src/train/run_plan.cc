@@ -8,14 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "base/bf16.h"
 #include "model/slice_layout.h"
 #include "tier/store_space.h"
 
 namespace sluice {
 namespace {
-
-constexpr std::uint64_t kLeastScratchBytes = 64 * kMiB;
 
 // Chunks small enough that small slices do not become large on the drives.
 std::uint64_t choose_chunk_bytes(const Architecture& arch) {
@@ -93,24 +90,6 @@ TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_byte
           .drives = left.drives_size_bytes()};
 }
 
-std::uint64_t kernel_scratch_bytes(const Architecture& arch, const KernelShape& shape, std::uint64_t device_bytes) {
-  // Attention's way back to the same bits takes a square for each head, and copies of what it reads and writes; where
-  // that is too much it goes by a few heads at a time.
-  const auto tokens = static_cast<std::uint64_t>(shape.batch_tokens);
-  const std::uint64_t length = round_up(static_cast<std::uint64_t>(shape.sequence_len), 128);
-  const auto heads = static_cast<std::uint64_t>(arch.num_heads);
-  const auto q_width = static_cast<std::uint64_t>(arch.q_width());
-  const auto kv_width = static_cast<std::uint64_t>(arch.kv_width());
-  const std::uint64_t attention = heads * length * length * sizeof(BF16) +
-                                  tokens * (4 * q_width + 4 * kv_width) * sizeof(BF16) + tokens * heads * 8;
-  // Products that are f32 before they are bf16.
-  const bool has_detours = arch.adapter.exists() || arch.qkv_bias != Biases::kNone || arch.out_bias != Biases::kNone ||
-                           arch.mlp_bias != Biases::kNone;
-  const auto widest = static_cast<std::uint64_t>(std::max({arch.hidden, arch.qkv_width(), arch.up_width()}));
-  const std::uint64_t least = kLeastScratchBytes + (has_detours ? tokens * widest * sizeof(float) : 0);
-  return round_up(std::max(least, std::min(kLeastScratchBytes + attention, device_bytes / 8)), kMiB);
-}
-
 PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
   PlanRequest request{.model = config.base_model, .arch = shape.arch, .machine = shape.machine};
   request.num_devices = shape.num_devices;
@@ -126,10 +105,7 @@ PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
   request.buffers.chunk_bytes = choose_chunk_bytes(shape.arch);
   request.buffers.staging_bytes =
       std::clamp<std::uint64_t>(request.budgets.host / 8, 16 * request.buffers.chunk_bytes, 32 * kMiB);
-  if (shape.machine.device.kind == Processor::kGpu) {
-    request.buffers.scratch_bytes =
-        kernel_scratch_bytes(shape.arch, {request.sequence_len, request.batch_tokens()}, request.budgets.device);
-  }
+  request.has_kernel_scratch = shape.machine.device.kind == Processor::kGpu;
   // A window is read, one computed, one written at least; more keep the drives busy.
   const std::uint64_t window_bytes = optimizer_window_bytes(
       shape.arch, {.dtype = config.dtype, .optimizer = request.optimizer}, request.buffers.chunk_bytes);

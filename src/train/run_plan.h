@@ -19,14 +19,6 @@ namespace sluice {
 // uses.
 TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_bytes);
 
-// Device memory for a card's kernels while they run: what attention likes for sequences of this length, but no large
-// part of the budget.
-struct KernelShape {
-  std::int64_t sequence_len = 0;
-  std::int64_t batch_tokens = 0;
-};
-std::uint64_t kernel_scratch_bytes(const Architecture& arch, const KernelShape& shape, std::uint64_t device_bytes);
-
 struct RunShape {
   Architecture arch;
   Machine machine;

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/kernel_scratch.h"
+
+#include <algorithm>
+
+#include "base/bf16.h"
+#include "base/units.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint64_t kLeastScratchBytes = 64 * kMiB;
+
+}  // namespace
+
+std::uint64_t kernel_scratch_bytes(const Architecture& arch, const KernelShape& shape, std::uint64_t device_bytes) {
+  // Attention's way back to the same bits takes a square for each head, and copies of what it reads and writes; where
+  // that is too much it goes by a few heads at a time.
+  const auto tokens = static_cast<std::uint64_t>(shape.batch_tokens);
+  const std::uint64_t length = round_up(static_cast<std::uint64_t>(shape.sequence_len), 128);
+  const auto heads = static_cast<std::uint64_t>(arch.num_heads);
+  const auto q_width = static_cast<std::uint64_t>(arch.q_width());
+  const auto kv_width = static_cast<std::uint64_t>(arch.kv_width());
+  const std::uint64_t attention = heads * length * length * sizeof(BF16) +
+                                  tokens * (4 * q_width + 4 * kv_width) * sizeof(BF16) + tokens * heads * 8;
+  // Products that are f32 before they are bf16.
+  const bool has_detours = arch.adapter.exists() || arch.qkv_bias != Biases::kNone || arch.out_bias != Biases::kNone ||
+                           arch.mlp_bias != Biases::kNone;
+  const auto widest = static_cast<std::uint64_t>(std::max({arch.hidden, arch.qkv_width(), arch.up_width()}));
+  const std::uint64_t least = kLeastScratchBytes + (has_detours ? tokens * widest * sizeof(float) : 0);
+  return round_up(std::max(least, std::min(kLeastScratchBytes + attention, device_bytes / 8)), kMiB);
+}
+
+}  // namespace sluice

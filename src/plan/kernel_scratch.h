@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory for a card's kernels while they run.
+#pragma once
+
+#include <cstdint>
+
+#include "model/architecture.h"
+
+namespace sluice {
+
+struct KernelShape {
+  std::int64_t sequence_len = 0;
+  std::int64_t batch_tokens = 0;
+};
+// What attention likes for sequences of this length, but no large part of the device's budget.
+std::uint64_t kernel_scratch_bytes(const Architecture& arch, const KernelShape& shape, std::uint64_t device_bytes);
+
+}  // namespace sluice
