@@ -189,6 +189,7 @@ std::string to_text(const StepBenchResult& result, const RunPlan& run) {
 
 void bench_step(const StepArguments& arguments) {
   const TrainConfig config = config_of(arguments);
+  const DeviceChoice device = choose_device(config.device);
   const std::vector<std::string> drives = drive_directories(config);
   std::vector<std::string> stores;
   stores.reserve(drives.size());
@@ -215,7 +216,6 @@ void bench_step(const StepArguments& arguments) {
   const ModelDescription model = describe_trained_model(files, folder, config);
   const Checkpoint checkpoint(files, engine, folder);
   const CheckpointSlices slices(checkpoint, model);
-  const DeviceChoice device = choose_device(config.device);
   RunShape shape{.arch = model.arch, .machine = machine_for(config, model.arch, device, stores, Remeasure::kIfChanged)};
   shape.default_budgets = budgets_here(shape.machine);
   const RunPlan run = plan_run(plan_request(config, shape), num_threads_of(config), device);

@@ -31,6 +31,13 @@ struct Way {
   std::size_t num_threads = 2;
 };
 
+// Memory that the host must not touch but through streams, by name alone: updates go as on a card.
+class CardOfTheCpu : public CpuDevice {
+ public:
+  using CpuDevice::CpuDevice;
+  DeviceKind kind() const override { return DeviceKind::kCuda; }
+};
+
 struct Outcome {
   std::vector<double> losses;
   std::vector<double> norms;
@@ -47,7 +54,9 @@ class SameBits : public testing::Test {
     ThreadsEngine engine(4);
     const StoreHome home{.files = files, .engine = engine, .directories = {directory.path()}, .growth_bytes = kMiB};
     const auto store = SliceStore::create(home, {.chunk_bytes = 64 * kKiB});
-    CpuDevice device(kArenaBytes, way.num_threads);
+    CpuDevice cpu(kArenaBytes, way.num_threads);
+    CardOfTheCpu card(kArenaBytes, way.num_threads);
+    Device& device = way.schedule.device == DeviceKind::kCpu ? cpu : static_cast<Device&>(card);
     Budget host("host memory", kHostBytes);
     StagingRing ring(device, engine, host, {.slot_bytes = 128 * kKiB, .num_slots = 4});
     RunKeeper keeper({.device = &device, .host = &host, .store = store.get(), .ring = &ring});
@@ -160,6 +169,28 @@ TEST_F(SameBits, WhereverStateLivesAndHoweverTheStepIsCut) {
       continue;
     }
     expect_same(found, *expected, way.name);
+  }
+}
+
+TEST_F(SameBits, WithUpdatesAsOnACard) {
+  const ScratchDirectory folder;
+  make_random_model(folder.path(), deep_config(), {.spread = 0.1});
+  const OpenedModel opened(folder.path());
+  for (const bool has_adapter : {false, true}) {
+    Architecture arch = opened.arch();
+    if (has_adapter) arch.adapter = make_adapter(opened.model(), {.rank = 5, .alpha = 20, .targets = {}});
+    const std::int64_t num_steps = std::min<std::int64_t>(kNumSteps, 6);
+    const Outcome expected = run(opened, arch, ways().front(), num_steps);
+    for (Way way : ways()) {
+      way.schedule.device = DeviceKind::kCuda;
+      expect_same(run(opened, arch, way, num_steps), expected, way.name);
+    }
+    Way way{
+        .name = "gradients on the device", .schedule = {.wave = 1}, .homes = {Home::kHost, Home::kHost, Home::kDevice}};
+    way.schedule.device = DeviceKind::kCuda;
+    expect_same(run(opened, arch, way, num_steps), expected, way.name);
+    way.homes = {Home::kDevice, Home::kHost, Home::kNvme};
+    expect_same(run(opened, arch, way, num_steps), expected, "weights on the device");
   }
 }
 
