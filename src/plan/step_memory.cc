@@ -98,14 +98,16 @@ bool updates_on_card(const Architecture& arch, const Schedule& schedule, std::si
          std::all_of(homes.begin(), homes.end(), [](Home home) { return home == Home::kDevice; });
 }
 
-bool updates_in_windows(const Architecture& arch, const Schedule& schedule) {
+std::size_t num_optimizer_windows(const Architecture& arch, const Schedule& schedule, std::size_t most) {
+  std::size_t num_windows = 0;
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
     if (!is_trained(arch, slice_idx) || updates_on_card(arch, schedule, slice_idx)) continue;
     for (const Home home : update_homes(arch, schedule, slice_idx)) {
-      if (home == Home::kNvme || (home == Home::kDevice && schedule.device != DeviceKind::kCpu)) return true;
+      if (home == Home::kNvme) return most;
+      if (home == Home::kDevice && schedule.device != DeviceKind::kCpu) num_windows = std::min<std::size_t>(most, 2);
     }
   }
-  return false;
+  return num_windows;
 }
 
 PlaceBytes weight_place_bytes(const Architecture& arch, const Schedule& schedule) {
@@ -196,9 +198,8 @@ StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const
   }
   memory.host.buffers += buffers.staging_bytes;
   memory.device.buffers += on_device(buffers.scratch_bytes);
-  if (updates_in_windows(arch, schedule)) {
-    memory.host.buffers += optimizer_window_bytes(arch, schedule, buffers.chunk_bytes) * buffers.optimizer_windows;
-  }
+  memory.host.buffers += optimizer_window_bytes(arch, schedule, buffers.chunk_bytes) *
+                         num_optimizer_windows(arch, schedule, buffers.optimizer_windows);
   return memory;
 }
 

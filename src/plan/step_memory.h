@@ -72,8 +72,9 @@ std::uint64_t optimizer_window_bytes(const Architecture& arch, const Schedule& s
 bool any_on_drives(const Schedule& schedule);
 // Whether all that the update of a slice reads and writes is on a card, which then computes it.
 bool updates_on_card(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx);
-// Whether the optimizer works through windows of host memory: where it reads or writes the drives, or a card's memory.
-bool updates_in_windows(const Architecture& arch, const Schedule& schedule);
+// Windows of host memory that the optimizer works through: `most` where it reads or writes the drives, two where it
+// does so with a card's memory alone, which is quick; else none.
+std::size_t num_optimizer_windows(const Architecture& arch, const Schedule& schedule, std::size_t most);
 
 std::uint64_t boundary_bytes(const Architecture& arch, const Schedule& schedule);
 std::uint64_t num_boundary_places(const Architecture& arch, const Schedule& schedule);

@@ -340,11 +340,12 @@ OptimizerLane::OptimizerLane(const Options& options)
     from_card_ = device.make_stream("optimizer-down");
     to_card_ = device.make_stream("optimizer-up");
   }
-  if (!updates_in_windows(arch, *options.schedule)) return;
   CHECK(options.num_windows > 0, "windows to work in");
+  const std::size_t num_windows = num_optimizer_windows(arch, *options.schedule, options.num_windows);
+  if (num_windows == 0) return;
   const std::uint64_t bytes = optimizer_window_bytes(arch, *options.schedule, chunk_bytes_of(options.store));
-  reservation_ = options.host->reserve(bytes * options.num_windows, "the optimizer's windows");
-  for (std::size_t idx = 0; idx < options.num_windows; ++idx) windows_.push_back(device.allocate_pinned(bytes));
+  reservation_ = options.host->reserve(bytes * num_windows, "the optimizer's windows");
+  for (std::size_t idx = 0; idx < num_windows; ++idx) windows_.push_back(device.allocate_pinned(bytes));
 }
 
 OptimizerLane::~OptimizerLane() = default;
