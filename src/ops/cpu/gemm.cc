@@ -7,6 +7,8 @@
 #include "ops/cpu/gemm_amx.h"
 #include "ops/cpu/gemm_avx512_bf16.h"
 #include "ops/cpu/gemm_blocked.h"
+#include "ops/cpu/gemm_direct.h"
+#include "ops/cpu/gemm_direct_plan.h"
 #include "ops/cpu/gemm_small.h"
 #include "ops/cpu/gemm_vector.h"
 
@@ -42,6 +44,8 @@ void gemm(WorkerTeam& team, const Gemm& args, GemmPath path) {
   const GemmKernel kernel = kernel_of(path, args.a.dtype());
   if (gemm_small_takes(args)) {
     gemm_small(team, args, path, kernel.write);
+  } else if (path == GemmPath::kAmxBf16 && gemm_direct_takes(args)) {
+    gemm_direct(team, args, amx_direct_kernel());
   } else {
     gemm_blocked(team, args, kernel);
   }

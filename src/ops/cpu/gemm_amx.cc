@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cpu/gemm_amx.h"
 
+#include "ops/cpu/gemm_direct_kernel.h"
 #include "ops/cpu/gemm_pack_avx512.h"
 #include "ops/cpu/gemm_write_avx512.h"
 
@@ -60,5 +61,6 @@ GemmKernel amx_kernel_without_unit() {
 }
 
 GemmKernel amx_bf16_kernel() { return amx_kernel_on<TileRegisters>(); }
+DirectKernel amx_direct_kernel() { return direct_kernel_on<TileRegisters>(); }
 
 }  // namespace sluice::cpu

@@ -20,24 +20,6 @@ constexpr std::int64_t kPackedWidths = 4;
 
 std::int64_t blocks(std::int64_t value, std::int64_t block) { return (value + block - 1) / block; }
 
-GemmSource source_a(const Gemm& args) {
-  const GemmExtents extents = gemm_extents(args);
-  const bool is_km = args.transpose_a == Transpose::kYes;
-  return {.data = args.a.bytes().data(),
-          .element_bytes = static_cast<std::int64_t>(size_bytes(args.a.dtype())),
-          .row_stride = is_km ? 1 : extents.k,
-          .k_stride = is_km ? extents.m : 1};
-}
-
-GemmSource source_b(const Gemm& args) {
-  const GemmExtents extents = gemm_extents(args);
-  const bool is_nk = args.transpose_b == Transpose::kYes;
-  return {.data = args.b.bytes().data(),
-          .element_bytes = static_cast<std::int64_t>(size_bytes(args.b.dtype())),
-          .row_stride = is_nk ? extents.k : 1,
-          .k_stride = is_nk ? 1 : extents.n};
-}
-
 class BlockedGemm {
  public:
   BlockedGemm(WorkerTeam& team, const Gemm& args, const GemmKernel& kernel, std::int64_t max_k)
@@ -45,8 +27,8 @@ class BlockedGemm {
         kernel_(kernel),
         plan_(plan_gemm(kernel, args, max_k, team.num_threads())),
         output_(gemm_output(args)),
-        local_(plan_.swapped == plan_.local_is_rows ? source_b(args) : source_a(args)),
-        shared_(plan_.swapped == plan_.local_is_rows ? source_a(args) : source_b(args)),
+        local_(plan_.swapped == plan_.local_is_rows ? gemm_source_b(args) : gemm_source_a(args)),
+        shared_(plan_.swapped == plan_.local_is_rows ? gemm_source_a(args) : gemm_source_b(args)),
         local_width_(plan_.local_is_rows ? kernel.rows : kernel.columns),
         shared_width_(plan_.local_is_rows ? kernel.columns : kernel.rows),
         pack_local_(plan_.local_is_rows ? kernel.pack_rows : kernel.pack_columns),

@@ -25,6 +25,25 @@ struct GemmSource {
   }
 };
 
+inline GemmSource gemm_source_a(const Gemm& args) {
+  const GemmExtents extents = gemm_extents(args);
+  const bool is_km = args.transpose_a == Transpose::kYes;
+  return {.data = args.a.bytes().data(),
+          .element_bytes = static_cast<std::int64_t>(size_bytes(args.a.dtype())),
+          .row_stride = is_km ? 1 : extents.k,
+          .k_stride = is_km ? extents.m : 1};
+}
+
+// Of its transpose: rows are those of n.
+inline GemmSource gemm_source_b(const Gemm& args) {
+  const GemmExtents extents = gemm_extents(args);
+  const bool is_nk = args.transpose_b == Transpose::kYes;
+  return {.data = args.b.bytes().data(),
+          .element_bytes = static_cast<std::int64_t>(size_bytes(args.b.dtype())),
+          .row_stride = is_nk ? extents.k : 1,
+          .k_stride = is_nk ? 1 : extents.n};
+}
+
 // Lines of 64 bytes that will be needed soon: line i of each of num_rows rows is fetched beside step i of the product.
 struct GemmPrefetch {
   const std::byte* first = nullptr;

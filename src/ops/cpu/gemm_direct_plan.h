@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// How gemm_direct.h cuts up a product R S^T. What one element of C is summed from, and in which order, depends on none
+// of this.
+//
+//   packed for all   S is packed once, by all threads, a stretch of rows at a time; a block is summed for some rows of
+//                    R and some of S
+//   packed by each   where R has few rows and S many, what is packed is used too seldom to be worth a way through
+//                    memory: a thread packs the rows of S that it is about to use, and a block has all of R
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/cpu/gemm_direct_kernel.h"
+
+namespace sluice::cpu {
+
+enum class PackedFor : std::uint8_t { kAll, kEach };
+
+struct DirectPlan {
+  bool is_swapped = false;  // R is op(B)^T and S is op(A), and tiles are transposed when they are written
+  PackedFor packed_for = PackedFor::kAll;
+  std::int64_t num_rows = 0;       // of R
+  std::int64_t num_columns = 0;    // rows of S
+  std::int64_t stretch = 0;        // columns that are packed at once for all, or are blocks of each
+  std::int64_t block_rows = 0;     // multiples of kAmxSide
+  std::int64_t block_columns = 0;  // multiples of kAmxSide
+
+  std::uint64_t packed_bytes = 0;  // scratch of all
+  // Scratch of each thread: S where it packs for itself, 32 kept rows of R, and the sums of a block.
+  std::uint64_t columns_bytes = 0;
+  std::uint64_t kept_bytes = 0;
+  std::uint64_t sums_bytes = 0;
+};
+
+// Whether an operand has k along, so that tiles of it can be loaded as it lies, and there is something to sum.
+bool gemm_direct_takes(const Gemm& args);
+
+// Only of what is taken.
+DirectPlan plan_direct(const DirectKernel& kernel, const Gemm& args, std::size_t num_threads);
+
+}  // namespace sluice::cpu
