@@ -17,17 +17,15 @@
 #include "device/cpu/cpu_device.h"
 #include "ops/cpu/emulated_tiles.h"
 #include "ops/cpu/gemm.h"
-#include "ops/cpu/gemm_amx.h"
 #include "ops/cpu/gemm_blocked.h"
+#include "ops/cpu/gemm_tiled.h"
 #include "ops/cpu/gemm_vector.h"
-#include "ops/cpu/test_tiles.h"
 #include "ops/test_matrices.h"
 
 namespace sluice {
 namespace {
 
-// A way to run a product: each path that this CPU has, and tiles that are emulated, with both operands packed and with
-// one read where it lies.
+// A way to run a product: each path that this CPU has, and tiles that are emulated.
 struct Way {
   std::string name;
   std::function<void(WorkerTeam&, const Gemm&)> run;
@@ -40,14 +38,10 @@ std::vector<Way> ways(DType dtype) {
     found.push_back(
         {std::string(name(path)), [path](WorkerTeam& team, const Gemm& args) { cpu::gemm(team, args, path); }});
   }
-  if (dtype == DType::kBF16 && cpu::can_pack_tiles()) {
-    found.push_back({"emulated tiles, packed", [](WorkerTeam& team, const Gemm& args) {
+  if (dtype == DType::kBF16 && has_path(GemmPath::kAvx512)) {
+    found.push_back({"emulated tiles", [](WorkerTeam& team, const Gemm& args) {
                        if (args.c.bytes().empty()) return;
-                       cpu::gemm_blocked(team, args, cpu::amx_kernel_on<cpu::EmulatedTiles>());
-                     }});
-    found.push_back({"emulated tiles, direct", [](WorkerTeam& team, const Gemm& args) {
-                       if (args.c.bytes().empty()) return;
-                       cpu::run_on_tiles(team, args, cpu::direct_kernel_on<cpu::EmulatedTiles>());
+                       cpu::gemm_tiled(team, args, cpu::tiled_kernel_on<cpu::EmulatedTiles>());
                      }});
   }
   return found;
@@ -126,35 +120,24 @@ TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
   }
 }
 
-// A CPU that has them packs for the emulated tiles; the baseline stands for those with vectors.
-std::vector<cpu::GemmKernel> blocked_kernels() {
-  std::vector<cpu::GemmKernel> kernels{cpu::baseline_kernel(DType::kBF16)};
-  if (cpu::can_pack_tiles()) kernels.push_back(cpu::amx_kernel_on<cpu::EmulatedTiles>());
-  return kernels;
-}
-
 TEST(Gemm, GivesTheSameBitsWhateverTheBlocksOfC) {
   Random random(9);
   const Extents extents{75, 139, 530};
+  const cpu::GemmKernel kernel = cpu::baseline_kernel(DType::kBF16);
   for (const Transpose transpose_a : kTransposes) {
     for (const Transpose transpose_b : kTransposes) {
       const Operands operands = random_operands(DType::kBF16, extents, transpose_a, transpose_b, random);
-      for (const cpu::GemmKernel& kernel : blocked_kernels()) {
-        WorkerTeam team(2);
-        const Matrix wanted(DType::kF32, extents.m, extents.n);
-        cpu::GemmKernel packs_both = kernel;
-        packs_both.pack_both_bytes = 1 << 24;
-        cpu::gemm_blocked(team, gemm_of(operands, wanted), packs_both);
-        for (const std::int64_t max_rows : {1, 40, 70}) {
-          cpu::GemmKernel small = kernel;
-          small.max_local = max_rows;
-          small.max_shared = max_rows;
-          small.stretch_bytes = 1;
-          small.pack_both_bytes = 0;
-          const Matrix c(DType::kF32, extents.m, extents.n);
-          cpu::gemm_blocked(team, gemm_of(operands, c), small);
-          EXPECT_TRUE(c.same_bits(wanted)) << max_rows;
-        }
+      WorkerTeam team(2);
+      const Matrix wanted(DType::kF32, extents.m, extents.n);
+      cpu::gemm_blocked(team, gemm_of(operands, wanted), kernel);
+      for (const std::int64_t max_rows : {1, 40, 70}) {
+        cpu::GemmKernel small = kernel;
+        small.max_local = max_rows;
+        small.max_shared = max_rows;
+        small.stretch_bytes = 1;
+        const Matrix c(DType::kF32, extents.m, extents.n);
+        cpu::gemm_blocked(team, gemm_of(operands, c), small);
+        EXPECT_TRUE(c.same_bits(wanted)) << max_rows;
       }
     }
   }

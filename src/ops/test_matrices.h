@@ -2,6 +2,7 @@
 // Matrices for tests of products, and what their product is in double precision.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 
 #include "base/bf16.h"
 #include "base/random.h"
+#include "ops/cpu/gemm_path.h"
 #include "ops/gemm.h"
 #include "tensor/tensor_view.h"
 
@@ -127,6 +129,11 @@ inline Gemm gemm_of(const Operands& operands, const Matrix& c, Into into = Into:
           .transpose_a = operands.transpose_a,
           .transpose_b = operands.transpose_b,
           .into = into};
+}
+
+inline bool has_path(GemmPath path) {
+  const std::vector<GemmPath>& paths = gemm_paths_available();
+  return std::find(paths.begin(), paths.end(), path) != paths.end();
 }
 
 inline constexpr Transpose kTransposes[] = {Transpose::kNo, Transpose::kYes};

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product of AMX tiles for gemm_direct.h: R S^T, where S is packed into column tiles (gemm_pack_avx512.h) and the
-// rows of R are loaded as tiles from wherever they are. It is a template over what executes tile instructions, as that
-// of gemm_amx.h is, with the same registers.
+// The product of AMX tiles for gemm_tiled.h: R S^T, where S is packed into column tiles (gemm_pack_avx512.h) and the
+// rows of R are loaded as tiles from wherever they are. 32 x 32 sums are four tile registers, and each step multiplies
+// two row tiles with two column tiles of 32 bf16 in k. It is a template over what executes tile instructions, so that
+// all but those can be tested where there are none.
+//
+//   registers   sums    0 1      rows 4      columns 6 7
+//                       2 3           5
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "hwy/base.h"
-#include "ops/cpu/gemm_amx.h"
 
 namespace sluice::cpu {
+
+inline constexpr std::int64_t kAmxSide = 32;   // of a tile of sums
+inline constexpr std::int64_t kAmxStepK = 32;  // of one multiplication
 
 // Lines that will be needed soon: beside each step num_lines of them, stride_bytes apart, go to the L2; the first of
 // the next step is step_bytes further.
@@ -29,7 +35,7 @@ struct TileRows {
   std::int64_t step_bytes = 2048;  // from a step in k to the next
 };
 
-struct DirectTile {
+struct TileProduct {
   float* sums = nullptr;  // (32, 32), dense
   TileRows rows;
   const std::byte* columns = nullptr;
@@ -41,7 +47,7 @@ struct DirectTile {
 
 // The sizes were measured on Sapphire Rapids with 1 to 16 threads: a panel of 256 columns of S (512 KiB), the sums of a
 // block (128 KiB) and 32 kept rows (64 KiB) are at home in an L2 of 2 MiB, even where two threads share it.
-struct DirectKernel {
+struct TiledKernel {
   std::int64_t panel_k = 1024;  // a multiple of kAmxStepK
   std::int64_t block_rows = 128;
   std::int64_t block_columns = 256;
@@ -50,8 +56,8 @@ struct DirectKernel {
   std::int64_t own_columns = 128;
   std::int64_t max_packed_bytes = 32 << 20;  // of what is packed for all threads, unless 32 columns are more
 
-  void (*multiply)(const DirectTile& tile) = nullptr;
-  void (*multiply_and_keep)(const DirectTile& tile) = nullptr;
+  void (*multiply)(const TileProduct& tile) = nullptr;
+  void (*multiply_and_keep)(const TileProduct& tile) = nullptr;
   // Around the multiplications of one thread.
   void (*enter)() = nullptr;
   void (*leave)() = nullptr;
@@ -64,8 +70,10 @@ enum class RowTiles : std::uint8_t { kUsed, kUsedAndKept };
 HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16")
 namespace sluice::cpu {
 
+// A Unit has, for registers that are template arguments: zero<t>(), load<t>(from, stride_bytes),
+// store<t>(to, stride_bytes), multiply<sums, rows, columns>(), and enter() and leave() around them.
 template <typename Unit, RowTiles kRowTiles>
-void multiply_direct(const DirectTile& tile) {
+void multiply_tiled(const TileProduct& tile) {
   constexpr std::int64_t kTileBytes = 1024;
   constexpr std::int64_t kLineBytes = 64;
   constexpr std::int64_t kStepBytes = 2 * kTileBytes;
@@ -87,6 +95,7 @@ void multiply_direct(const DirectTile& tile) {
   const std::byte* columns = tile.columns;
   std::byte* kept = tile.kept;
   for (std::int64_t step = 0; step < tile.num_steps; ++step) {
+    // Loads first: measured faster than loads between products, with one thread on a core and with two.
     Unit::template load<4>(rows, tile.rows.row_bytes);
     Unit::template load<5>(rows + tile.rows.half_bytes, tile.rows.row_bytes);
     Unit::template load<6>(columns, kLineBytes);
@@ -126,16 +135,13 @@ HWY_POP_ATTRIBUTES
 namespace sluice::cpu {
 
 template <typename Unit>
-DirectKernel direct_kernel_on() {
-  DirectKernel kernel;
-  kernel.multiply = multiply_direct<Unit, RowTiles::kUsed>;
-  kernel.multiply_and_keep = multiply_direct<Unit, RowTiles::kUsedAndKept>;
+TiledKernel tiled_kernel_on() {
+  TiledKernel kernel;
+  kernel.multiply = multiply_tiled<Unit, RowTiles::kUsed>;
+  kernel.multiply_and_keep = multiply_tiled<Unit, RowTiles::kUsedAndKept>;
   kernel.enter = Unit::enter;
   kernel.leave = Unit::leave;
   return kernel;
 }
-
-// Call only where GemmPath::kAmxBf16 is available.
-DirectKernel amx_direct_kernel();
 
 }  // namespace sluice::cpu

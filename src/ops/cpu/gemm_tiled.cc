@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/cpu/gemm_direct.h"
+#include "ops/cpu/gemm_tiled.h"
 
 #include <algorithm>
 #include <atomic>
 #include <vector>
 
-#include "base/check.h"
-#include "base/units.h"
-#include "ops/cpu/gemm_direct_plan.h"
+#include "ops/cpu/gemm_kernel.h"
 #include "ops/cpu/gemm_pack_avx512.h"
 #include "ops/cpu/gemm_scratch.h"
+#include "ops/cpu/gemm_tiled_plan.h"
 #include "ops/cpu/gemm_write_avx512.h"
 
 namespace sluice::cpu {
@@ -22,8 +21,9 @@ constexpr std::int64_t kTileSums = kAmxSide * kAmxSide;
 std::int64_t blocks(std::int64_t value, std::int64_t block) { return (value + block - 1) / block; }
 std::int64_t padded(std::int64_t k) { return blocks(k, kAmxStepK) * kAmxStepK; }
 
-// Columns that are packed as one item: a panel's rows are long runs where k is along, and need company where it is not.
-std::int64_t packed_columns(const GemmSource& columns) { return columns.k_stride == 1 ? kAmxSide : 2 * kAmxSide; }
+// Rows of an operand that are packed as one item: they are long runs where k is along, and need company where it is
+// not.
+std::int64_t packed_width(const GemmSource& from) { return from.k_stride == 1 ? kAmxSide : 2 * kAmxSide; }
 
 // Counts down to zero what others do; whoever needs it done waits.
 class Countdown {
@@ -49,33 +49,39 @@ class Countdown {
   std::atomic<std::int32_t> left_{0};
 };
 
-class DirectGemm {
+class TiledGemm {
  public:
-  DirectGemm(WorkerTeam& team, const Gemm& args, const DirectKernel& kernel)
+  TiledGemm(WorkerTeam& team, const Gemm& args, const TiledKernel& kernel)
       : team_(team),
         kernel_(kernel),
-        plan_(plan_direct(kernel, args, team.num_threads())),
+        plan_(plan_tiled(kernel, args, team.num_threads())),
         output_(gemm_output(args)),
         rows_(plan_.is_swapped ? gemm_source_b(args) : gemm_source_a(args)),
         columns_(plan_.is_swapped ? gemm_source_a(args) : gemm_source_b(args)),
         num_k_(gemm_extents(args).k),
         panels_(static_cast<std::size_t>(num_panels())),
         worker_bytes_(plan_.columns_bytes + plan_.kept_bytes + plan_.sums_bytes + kTileSums * sizeof(float)),
-        memory_(gemm_scratch(plan_.packed_bytes + worker_bytes_ * team.num_threads())) {}
+        worker_memory_(plan_.packed_columns_bytes + plan_.packed_rows_bytes),
+        memory_(gemm_scratch(worker_memory_ + worker_bytes_ * team.num_threads())) {}
 
   void run() {
-    for (std::int64_t first = 0; first < plan_.num_columns; first += plan_.stretch) {
-      run_stretch(first, std::min(plan_.stretch, plan_.num_columns - first));
+    for (std::int64_t column = 0; column < plan_.num_columns; column += plan_.column_stretch) {
+      for (std::int64_t row = 0; row < plan_.num_rows; row += plan_.row_stretch) {
+        run_part({.row = row,
+                  .num_rows = std::min(plan_.row_stretch, plan_.num_rows - row),
+                  .column = column,
+                  .num_columns = std::min(plan_.column_stretch, plan_.num_columns - column)});
+      }
     }
   }
 
  private:
+  // Of C, or of what is packed for all.
   struct Block {
     std::int64_t row = 0;  // the first
     std::int64_t num_rows = 0;
-    std::int64_t column = 0;  // the first, of all
+    std::int64_t column = 0;  // the first
     std::int64_t num_columns = 0;
-    std::int64_t packed = 0;  // the first, within what is packed
   };
 
   struct Scratch {
@@ -85,50 +91,71 @@ class DirectGemm {
     float* turned = nullptr;
   };
 
-  std::int64_t num_panels() const { return blocks(num_k_, kernel_.panel_k); }
+  // One at least: where k is 0, it is empty.
+  std::int64_t num_panels() const { return std::max<std::int64_t>(blocks(num_k_, kernel_.panel_k), 1); }
   std::int64_t first_k(std::int64_t panel) const { return panel * kernel_.panel_k; }
   std::int64_t panel_k(std::int64_t panel) const { return std::min(kernel_.panel_k, num_k_ - first_k(panel)); }
-  // Panel of k by panel of k, and in each by 32 columns.
-  std::byte* packed_at(std::int64_t panel, std::int64_t column) const {
-    return memory_.data() + (first_k(panel) * plan_.stretch + column * padded(panel_k(panel))) * kElementBytes;
+  // Panel of k by panel of k, and in each by 32 rows.
+  std::int64_t packed_at(std::int64_t stretch, std::int64_t panel, std::int64_t row) const {
+    return (first_k(panel) * stretch + row * padded(panel_k(panel))) * kElementBytes;
+  }
+  std::byte* packed_columns(std::int64_t panel, std::int64_t column) const {
+    return memory_.data() + packed_at(plan_.column_stretch, panel, column % plan_.column_stretch);
+  }
+  std::byte* packed_rows(std::int64_t panel, std::int64_t row) const {
+    return memory_.data() + plan_.packed_columns_bytes + packed_at(plan_.row_stretch, panel, row % plan_.row_stretch);
   }
   Scratch scratch_of(std::size_t worker_idx) const {
-    std::byte* const columns = memory_.data() + plan_.packed_bytes + worker_idx * worker_bytes_;
+    std::byte* const columns = memory_.data() + worker_memory_ + worker_idx * worker_bytes_;
     std::byte* const kept = columns + plan_.columns_bytes;
     auto* const sums = reinterpret_cast<float*>(kept + plan_.kept_bytes);
     return {.columns = columns, .kept = kept, .sums = sums, .turned = sums + plan_.sums_bytes / sizeof(float)};
   }
 
-  // One loop: blocks begin with the panels that are packed while others are at it.
-  void run_stretch(std::int64_t first, std::int64_t count) {
-    const std::int64_t num_across = blocks(count, plan_.block_columns);
-    const std::int64_t num_blocks = blocks(plan_.num_rows, plan_.block_rows) * num_across;
-    const std::int64_t panel_pieces = plan_.packed_for == PackedFor::kAll ? blocks(count, packed_columns(columns_)) : 0;
+  // One loop: blocks begin with the panels that are packed while others are still at the rest.
+  void run_part(const Block& part) {
+    const bool packs_columns = plan_.packed_for == PackedFor::kAll && part.row == 0;
+    const std::int64_t column_pieces = packs_columns ? blocks(part.num_columns, packed_width(columns_)) : 0;
+    const std::int64_t row_pieces = plan_.packs_rows ? blocks(part.num_rows, packed_width(rows_)) : 0;
+    const std::int64_t panel_pieces = column_pieces + row_pieces;
     const std::int64_t num_pieces = panel_pieces * num_panels();
+    const std::int64_t num_across = blocks(part.num_columns, plan_.block_columns);
+    const std::int64_t num_blocks = blocks(part.num_rows, plan_.block_rows) * num_across;
     for (Countdown& panel : panels_) panel.start(panel_pieces);
     team_.for_each(num_pieces + num_blocks, [&](std::int64_t item_idx, std::size_t worker_idx) {
       if (item_idx < num_pieces) {
-        pack(first, count, item_idx / panel_pieces, item_idx % panel_pieces);
+        const std::int64_t panel = item_idx / panel_pieces;
+        const std::int64_t piece = item_idx % panel_pieces;
+        if (piece < column_pieces) {
+          pack_columns(part, panel, piece * packed_width(columns_));
+        } else {
+          pack_rows(part, panel, (piece - column_pieces) * packed_width(rows_));
+        }
+        panels_[static_cast<std::size_t>(panel)].count();
         return;
       }
       const std::int64_t row = (item_idx - num_pieces) / num_across * plan_.block_rows;
-      const std::int64_t packed = (item_idx - num_pieces) % num_across * plan_.block_columns;
-      sum_block({.row = row,
-                 .num_rows = std::min(plan_.block_rows, plan_.num_rows - row),
-                 .column = first + packed,
-                 .num_columns = std::min(plan_.block_columns, count - packed),
-                 .packed = packed},
+      const std::int64_t column = (item_idx - num_pieces) % num_across * plan_.block_columns;
+      sum_block({.row = part.row + row,
+                 .num_rows = std::min(plan_.block_rows, part.num_rows - row),
+                 .column = part.column + column,
+                 .num_columns = std::min(plan_.block_columns, part.num_columns - column)},
                 scratch_of(worker_idx));
     });
   }
 
-  void pack(std::int64_t first, std::int64_t count, std::int64_t panel, std::int64_t piece) {
-    const std::int64_t column = piece * packed_columns(columns_);
+  void pack_columns(const Block& part, std::int64_t panel, std::int64_t column) const {
     GemmSource from = columns_;
-    from.data = columns_.at(first + column, first_k(panel));
-    pack_column_tiles(packed_at(panel, column), from, std::min(packed_columns(columns_), count - column),
-                      panel_k(panel));
-    panels_[static_cast<std::size_t>(panel)].count();
+    from.data = columns_.at(part.column + column, first_k(panel));
+    pack_column_tiles(packed_columns(panel, part.column + column), from,
+                      std::min(packed_width(columns_), part.num_columns - column), panel_k(panel));
+  }
+
+  void pack_rows(const Block& part, std::int64_t panel, std::int64_t row) const {
+    GemmSource from = rows_;
+    from.data = rows_.at(part.row + row, first_k(panel));
+    pack_row_tiles(packed_rows(panel, part.row + row), from, std::min(packed_width(rows_), part.num_rows - row),
+                   panel_k(panel));
   }
 
   void sum_block(const Block& block, const Scratch& scratch) const {
@@ -136,8 +163,10 @@ class DirectGemm {
     kernel_.enter();
     for (std::int64_t panel = 0; panel < num_panels(); ++panel) {
       panels_[static_cast<std::size_t>(panel)].wait();
-      const std::byte* columns = packed_at(panel, block.packed);
-      if (plan_.packed_for == PackedFor::kEach) {
+      const std::byte* columns = nullptr;
+      if (plan_.packed_for == PackedFor::kAll) {
+        columns = packed_columns(panel, block.column);
+      } else {
         GemmSource from = columns_;
         from.data = columns_.at(block.column, first_k(panel));
         pack_column_tiles(scratch.columns, from, block.num_columns, panel_k(panel));
@@ -157,19 +186,9 @@ class DirectGemm {
     const std::int64_t num_rows = std::min(kAmxSide, block.num_rows - row);
     const std::int64_t num_across = blocks(block.num_columns, kAmxSide);
     const TileRows kept{.first = scratch.kept};
-    DirectTile tile{.rows = kept, .kept = scratch.kept, .num_steps = padded(k) / kAmxStepK, .is_first = panel == 0};
-    GemmSource from = rows_;
-    from.data = rows_.at(block.row + row, first_k(panel));
-    const bool is_whole = num_rows == kAmxSide && k % kAmxStepK == 0;
-    if (is_whole) {
-      const std::int64_t row_bytes = rows_.row_stride * kElementBytes;
-      tile.rows = {.first = from.data,
-                   .row_bytes = row_bytes,
-                   .half_bytes = kAmxSide / 2 * row_bytes,
-                   .step_bytes = kAmxStepK * kElementBytes};
-    } else {  // a tile would take in what is beside the rows
-      pack_row_tiles(scratch.kept, from, num_rows, k);
-    }
+    const TileRows rows = rows_of(block.row + row, num_rows, panel, scratch.kept);
+    TileProduct tile{.rows = rows, .kept = scratch.kept, .num_steps = padded(k) / kAmxStepK, .is_first = panel == 0};
+    const bool is_afar = rows.row_bytes != kept.row_bytes;
     for (std::int64_t across = 0; across < num_across; ++across) {
       const std::int64_t tile_idx = row / kAmxSide * num_across + across;
       tile.columns = columns + across * kAmxSide * padded(k) * kElementBytes;
@@ -178,11 +197,26 @@ class DirectGemm {
       tile.fetch[0] = next_rows(block, panel, row, across, num_across);
       tile.fetch[1] = next_columns(block, panel, tile_idx, tile.num_steps);
       // Rows that are loaded from afar are kept for the other columns.
-      const bool keeps = is_whole && across == 0 && num_across > 1;
+      const bool keeps = is_afar && across == 0 && num_across > 1;
       (keeps ? kernel_.multiply_and_keep : kernel_.multiply)(tile);
       if (keeps) tile.rows = kept;
       if (panel + 1 == num_panels()) write(block, row, across * kAmxSide, tile.sums, scratch.turned);
     }
+  }
+
+  TileRows rows_of(std::int64_t row, std::int64_t num_rows, std::int64_t panel, std::byte* scratch) const {
+    if (plan_.packs_rows) return {.first = packed_rows(panel, row)};
+    GemmSource from = rows_;
+    from.data = rows_.at(row, first_k(panel));
+    if (num_rows < kAmxSide || panel_k(panel) % kAmxStepK != 0) {  // a tile would take in what is beside the rows
+      pack_row_tiles(scratch, from, num_rows, panel_k(panel));
+      return {.first = scratch};
+    }
+    const std::int64_t row_bytes = rows_.row_stride * kElementBytes;
+    return {.first = from.data,
+            .row_bytes = row_bytes,
+            .half_bytes = kAmxSide / 2 * row_bytes,
+            .step_bytes = kAmxStepK * kElementBytes};
   }
 
   // A tile's share of the rows of R that come next: of this panel, then of the next.
@@ -190,11 +224,19 @@ class DirectGemm {
                       std::int64_t num_across) const {
     const bool is_last = row + kAmxSide >= block.num_rows;
     if (is_last && panel + 1 == num_panels()) return {};
-    const std::int64_t next = is_last ? 0 : row + kAmxSide;
-    const std::int64_t num_rows = std::min(kAmxSide, block.num_rows - next);
+    const std::int64_t next = block.row + (is_last ? 0 : row + kAmxSide);
+    const std::int64_t next_panel = is_last ? panel + 1 : panel;
+    const std::int64_t num_rows = std::min(kAmxSide, block.row + block.num_rows - next);
     const std::int64_t first = num_rows * across / num_across;
-    return {.first = rows_.at(block.row + next + first, first_k(is_last ? panel + 1 : panel)),
-            .num_lines = num_rows * (across + 1) / num_across - first,
+    const std::int64_t num_lines = num_rows * (across + 1) / num_across - first;
+    if (plan_.packs_rows) {
+      return {.first = packed_rows(next_panel, next) + first * kLineBytes,
+              .num_lines = num_lines,
+              .stride_bytes = kLineBytes,
+              .step_bytes = kAmxSide * kLineBytes};
+    }
+    return {.first = rows_.at(next + first, first_k(next_panel)),
+            .num_lines = num_lines,
             .stride_bytes = rows_.row_stride * kElementBytes,
             .step_bytes = kLineBytes};
   }
@@ -225,22 +267,20 @@ class DirectGemm {
   }
 
   WorkerTeam& team_;
-  const DirectKernel& kernel_;
-  DirectPlan plan_;
+  const TiledKernel& kernel_;
+  TiledPlan plan_;
   GemmOutput output_;
   GemmSource rows_;
   GemmSource columns_;
   std::int64_t num_k_;
   std::vector<Countdown> panels_;  // what is still to be packed of each, for all
   std::uint64_t worker_bytes_;
+  std::uint64_t worker_memory_;  // where that of the workers begins
   std::span<std::byte> memory_;
 };
 
 }  // namespace
 
-void gemm_direct(WorkerTeam& team, const Gemm& args, const DirectKernel& kernel) {
-  CHECK(gemm_direct_takes(args), "an operand has k along");
-  DirectGemm(team, args, kernel).run();
-}
+void gemm_tiled(WorkerTeam& team, const Gemm& args, const TiledKernel& kernel) { TiledGemm(team, args, kernel).run(); }
 
 }  // namespace sluice::cpu

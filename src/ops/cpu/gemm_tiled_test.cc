@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/cpu/gemm_direct.h"
+#include "ops/cpu/gemm_tiled.h"
 
 #include <limits>
 #include <span>
@@ -8,7 +8,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "ops/cpu/test_tiles.h"
+#include "base/worker_team.h"
+#include "ops/cpu/emulated_tiles.h"
 #include "ops/test_matrices.h"
 
 namespace sluice::cpu {
@@ -16,12 +17,12 @@ namespace {
 
 // All that a kernel's sizes can do to a product: panels of k and their rest, blocks and their rests, more columns than
 // are packed at once, columns that each thread packs for itself.
-std::vector<DirectKernel> direct_kernels() {
-  std::vector<DirectKernel> kernels;
+std::vector<TiledKernel> tiled_kernels() {
+  std::vector<TiledKernel> kernels;
   for (const std::int64_t panel_k : {32, 96, 1024}) {
     for (const std::int64_t max_own_rows : {0, 512}) {
       for (const std::int64_t block : {32, 64, 256}) {
-        DirectKernel kernel = direct_kernel_on<EmulatedTiles>();
+        TiledKernel kernel = tiled_kernel_on<EmulatedTiles>();
         kernel.panel_k = panel_k;
         kernel.max_own_rows = max_own_rows;
         kernel.block_rows = block;
@@ -35,22 +36,40 @@ std::vector<DirectKernel> direct_kernels() {
   return kernels;
 }
 
-TEST(GemmDirect, LoadingAnOperandWhereItLiesGivesTheBitsOfPackingBoth) {
-  if (!can_pack_tiles()) GTEST_SKIP() << "no AVX-512";
+// Pairs from the first of k to the last, as tdpbf16ps sums them.
+Matrix summed_in_order(const Operands& operands, Extents extents) {
+  const bool a_is_km = operands.transpose_a == Transpose::kYes;
+  const bool b_is_nk = operands.transpose_b == Transpose::kYes;
+  Matrix sums(DType::kF32, extents.m, extents.n);
+  for (std::int64_t m = 0; m < extents.m; ++m) {
+    for (std::int64_t n = 0; n < extents.n; ++n) {
+      const auto term = [&](std::int64_t k) {
+        if (k >= extents.k) return 0.0F;
+        return static_cast<float>(operands.a.get(a_is_km ? k * extents.m + m : m * extents.k + k)) *
+               static_cast<float>(operands.b.get(b_is_nk ? n * extents.k + k : k * extents.n + n));
+      };
+      float sum = 0;
+      for (std::int64_t k = 0; k < extents.k; k += 2) sum += term(k) + term(k + 1);
+      sums.set(m * extents.n + n, sum);
+    }
+  }
+  return sums;
+}
+
+TEST(GemmTiled, SumsFromTheFirstOfKToTheLastWhateverTheBlocks) {
+  if (!has_path(GemmPath::kAvx512)) GTEST_SKIP() << "packing needs AVX-512";
   Random random(12);
   for (const Extents extents :
        {Extents{75, 139, 230}, Extents{139, 75, 224}, Extents{64, 64, 128}, Extents{33, 7, 31}}) {
     for (const Transpose transpose_a : kTransposes) {
       for (const Transpose transpose_b : kTransposes) {
         const Operands operands = random_operands(DType::kBF16, extents, transpose_a, transpose_b, random);
-        WorkerTeam one(1);
-        const Matrix wanted(DType::kF32, extents.m, extents.n);
-        gemm_blocked(one, gemm_of(operands, wanted), amx_kernel_on<EmulatedTiles>());
-        for (const DirectKernel& kernel : direct_kernels()) {
+        const Matrix wanted = summed_in_order(operands, extents);
+        for (const TiledKernel& kernel : tiled_kernels()) {
           for (const std::size_t num_threads : {1U, 3U}) {
             WorkerTeam team(num_threads);
             const Matrix c(DType::kF32, extents.m, extents.n);
-            run_on_tiles(team, gemm_of(operands, c), kernel);
+            gemm_tiled(team, gemm_of(operands, c), kernel);
             ASSERT_TRUE(c.same_bits(wanted))
                 << fmt::format("m {} n {} k {} transposed {} {} panel_k {} block {} own {} threads {}", extents.m,
                                extents.n, extents.k, transpose_a == Transpose::kYes, transpose_b == Transpose::kYes,
@@ -63,8 +82,8 @@ TEST(GemmDirect, LoadingAnOperandWhereItLiesGivesTheBitsOfPackingBoth) {
 }
 
 // What lies beside an operand is not zero times anything.
-TEST(GemmDirect, ReadsNothingBesideItsOperands) {
-  if (!can_pack_tiles()) GTEST_SKIP() << "no AVX-512";
+TEST(GemmTiled, ReadsNothingBesideItsOperands) {
+  if (!has_path(GemmPath::kAvx512)) GTEST_SKIP() << "packing needs AVX-512";
   Random random(13);
   const Extents extents{40, 70, 45};
   for (const Transpose transpose_a : kTransposes) {
@@ -90,7 +109,7 @@ TEST(GemmDirect, ReadsNothingBesideItsOperands) {
       args.a = inside(a, operands.a);
       args.b = inside(b, operands.b);
       WorkerTeam team(2);
-      run_on_tiles(team, args, direct_kernel_on<EmulatedTiles>());
+      gemm_tiled(team, args, tiled_kernel_on<EmulatedTiles>());
       for (std::size_t at = 0; at < reference.value.size(); ++at) {
         ASSERT_NEAR(c.get(static_cast<std::int64_t>(at)), reference.value[at], 1e-3);
       }

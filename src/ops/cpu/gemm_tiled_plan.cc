@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/cpu/gemm_direct_plan.h"
+#include "ops/cpu/gemm_tiled_plan.h"
 
 #include <algorithm>
 
@@ -9,13 +9,17 @@ namespace {
 std::int64_t up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 std::int64_t blocks(std::int64_t value, std::int64_t block) { return (value + block - 1) / block; }
 
-bool a_has_k_along(const Gemm& args) { return args.transpose_a == Transpose::kNo; }
-bool b_has_k_along(const Gemm& args) { return args.transpose_b == Transpose::kYes; }
-
-// R is the operand with k along; where both have it, the longer, so that less is packed.
+// Where both have k along, the longer operand is R, so that less is packed. Where neither has, both are packed, and
+// tiles are written as they are.
 bool is_swapped(const Gemm& args, const GemmExtents& extents) {
-  if (a_has_k_along(args) && b_has_k_along(args)) return extents.n >= extents.m;
-  return b_has_k_along(args);
+  const bool a_has_k_along = args.transpose_a == Transpose::kNo;
+  const bool b_has_k_along = args.transpose_b == Transpose::kYes;
+  return b_has_k_along && (!a_has_k_along || extents.n >= extents.m);
+}
+
+// As even parts as can be, none larger than `most`, of what is a multiple of kAmxSide.
+std::int64_t stretch_of(std::int64_t total, std::int64_t most) {
+  return up(blocks(total, blocks(total, std::max(most / kAmxSide * kAmxSide, kAmxSide))), kAmxSide);
 }
 
 // Cores are seldom equally fast: with some blocks for each thread, the fast ones can take from the slow. Blocks of all
@@ -25,9 +29,10 @@ constexpr std::int64_t kOwnBlocksPerThread = 3;
 
 std::int64_t half(std::int64_t block) { return std::max(up(block / 2, kAmxSide), kAmxSide); }
 
-void choose_blocks(DirectPlan& plan, std::size_t num_threads) {
+void choose_blocks(TiledPlan& plan, std::size_t num_threads) {
   const auto num_blocks = [&] {
-    return blocks(plan.num_rows, plan.block_rows) * blocks(plan.stretch, plan.block_columns);
+    return blocks(std::min(plan.num_rows, plan.row_stretch), plan.block_rows) *
+           blocks(plan.column_stretch, plan.block_columns);
   };
   const std::int64_t per_thread = plan.packed_for == PackedFor::kEach ? kOwnBlocksPerThread : kBlocksPerThread;
   const std::int64_t wanted = num_threads == 1 ? 1 : per_thread * static_cast<std::int64_t>(num_threads);
@@ -41,35 +46,38 @@ void choose_blocks(DirectPlan& plan, std::size_t num_threads) {
 
 }  // namespace
 
-bool gemm_direct_takes(const Gemm& args) {
-  return (a_has_k_along(args) || b_has_k_along(args)) && gemm_extents(args).k > 0;
-}
-
-DirectPlan plan_direct(const DirectKernel& kernel, const Gemm& args, std::size_t num_threads) {
+TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t num_threads) {
   const GemmExtents extents = gemm_extents(args);
-  DirectPlan plan;
+  TiledPlan plan;
   plan.is_swapped = is_swapped(args, extents);
   plan.num_rows = plan.is_swapped ? extents.n : extents.m;
   plan.num_columns = plan.is_swapped ? extents.m : extents.n;
   const std::int64_t all_rows = up(plan.num_rows, kAmxSide);
   const std::int64_t all_columns = up(plan.num_columns, kAmxSide);
-  const std::int64_t column_bytes = up(extents.k, kAmxStepK) * 2;
-  if (plan.num_rows < plan.num_columns && plan.num_rows <= kernel.max_own_rows) {
+  const std::int64_t packed_row_bytes = up(extents.k, kAmxStepK) * 2;
+  plan.packs_rows = args.transpose_a == Transpose::kYes && args.transpose_b == Transpose::kNo;
+  const std::int64_t most_bytes = plan.packs_rows ? kernel.max_packed_bytes / 2 : kernel.max_packed_bytes;
+  const std::int64_t most_packed = most_bytes / std::max<std::int64_t>(packed_row_bytes, 1);
+  plan.row_stretch = plan.packs_rows ? stretch_of(all_rows, most_packed) : all_rows;
+  if (!plan.packs_rows && plan.num_rows < plan.num_columns && plan.num_rows <= kernel.max_own_rows) {
     plan.packed_for = PackedFor::kEach;
-    plan.stretch = all_columns;
+    plan.column_stretch = all_columns;
     plan.block_rows = all_rows;
     plan.block_columns = std::min(kernel.own_columns, all_columns);
   } else {
-    const std::int64_t most = std::max(kernel.max_packed_bytes / column_bytes / kAmxSide * kAmxSide, kAmxSide);
-    plan.stretch = up(blocks(all_columns, blocks(all_columns, most)), kAmxSide);
-    plan.packed_bytes = static_cast<std::uint64_t>(plan.stretch * column_bytes);
-    plan.block_rows = std::min(kernel.block_rows, all_rows);
-    plan.block_columns = std::min(kernel.block_columns, plan.stretch);
+    plan.column_stretch = stretch_of(all_columns, most_packed);
+    plan.packed_columns_bytes = static_cast<std::uint64_t>(plan.column_stretch * packed_row_bytes);
+    plan.block_rows = std::min(kernel.block_rows, plan.row_stretch);
+    plan.block_columns = std::min(kernel.block_columns, plan.column_stretch);
   }
   choose_blocks(plan, num_threads);
 
-  const std::int64_t panel_bytes = std::min(kernel.panel_k * 2, column_bytes);
-  plan.kept_bytes = static_cast<std::uint64_t>(kAmxSide * panel_bytes);
+  const std::int64_t panel_bytes = std::min(kernel.panel_k * 2, packed_row_bytes);
+  if (plan.packs_rows) {
+    plan.packed_rows_bytes = static_cast<std::uint64_t>(plan.row_stretch * packed_row_bytes);
+  } else {
+    plan.kept_bytes = static_cast<std::uint64_t>(kAmxSide * panel_bytes);
+  }
   if (plan.packed_for == PackedFor::kEach) {
     plan.columns_bytes = static_cast<std::uint64_t>(plan.block_columns * panel_bytes);
   }
