@@ -196,11 +196,14 @@ class TiledGemm {
       tile.sums = num_panels() == 1 ? scratch.sums : scratch.sums + tile_idx * kTileSums;
       tile.fetch[0] = next_rows(block, panel, row, across, num_across);
       tile.fetch[1] = next_columns(block, panel, tile_idx, tile.num_steps);
+      const bool is_last = panel + 1 == num_panels();
+      const GemmPlace place = place_of(block, row, across * kAmxSide);
+      if (is_last) fetch_output(tile, place);
       // Rows that are loaded from afar are kept for the other columns.
       const bool keeps = is_afar && across == 0 && num_across > 1;
       (keeps ? kernel_.multiply_and_keep : kernel_.multiply)(tile);
       if (keeps) tile.rows = kept;
-      if (panel + 1 == num_panels()) write(block, row, across * kAmxSide, tile.sums, scratch.turned);
+      if (is_last) write(place, tile.sums, scratch.turned);
     }
   }
 
@@ -253,17 +256,36 @@ class TiledGemm {
             .step_bytes = columns_.k_stride * kElementBytes};
   }
 
-  void write(const Block& block, std::int64_t row, std::int64_t column, const float* sums, float* turned) const {
+  GemmPlace place_of(const Block& block, std::int64_t row, std::int64_t column) const {
     const std::int64_t num_rows = std::min(kAmxSide, block.num_rows - row);
     const std::int64_t num_columns = std::min(kAmxSide, block.num_columns - column);
     if (plan_.is_swapped) {
-      transpose_sums(turned, sums);
-      write_avx512(output_, {.m = block.column + column, .n = block.row + row, .num_m = num_columns, .num_n = num_rows},
-                   turned, kAmxSide);
-    } else {
-      write_avx512(output_, {.m = block.row + row, .n = block.column + column, .num_m = num_rows, .num_n = num_columns},
-                   sums, kAmxSide);
+      return {.m = block.column + column, .n = block.row + row, .num_m = num_columns, .num_n = num_rows};
     }
+    return {.m = block.row + row, .n = block.column + column, .num_m = num_rows, .num_n = num_columns};
+  }
+
+  // What is added to has lain in memory since the last product.
+  void fetch_output(TileProduct& tile, const GemmPlace& place) const {
+    if (output_.into != Into::kAdd || tile.num_steps == 0) return;
+    const auto element_bytes = static_cast<std::int64_t>(size_bytes(output_.c_dtype));
+    const std::int64_t row_bytes = output_.num_columns * element_bytes;
+    const std::int64_t rows_per_step = blocks(place.num_m, tile.num_steps);
+    const std::byte* line = output_.c + place.m * row_bytes + place.n * element_bytes;
+    const std::byte* const end = line + place.num_n * element_bytes;
+    for (TileFetch* fetch : {&tile.fetch[2], &tile.fetch[3]}) {
+      *fetch = line < end ? TileFetch{.first = line,
+                                      .num_lines = rows_per_step,
+                                      .stride_bytes = row_bytes,
+                                      .step_bytes = rows_per_step * row_bytes}
+                          : TileFetch{};
+      line += kLineBytes;
+    }
+  }
+
+  void write(const GemmPlace& place, const float* sums, float* turned) const {
+    if (plan_.is_swapped) transpose_sums(turned, sums);
+    write_avx512(output_, place, plan_.is_swapped ? turned : sums, kAmxSide);
   }
 
   WorkerTeam& team_;

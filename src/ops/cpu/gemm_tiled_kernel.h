@@ -42,7 +42,7 @@ struct TileProduct {
   std::byte* kept = nullptr;  // where the rows are to go, packed; only multiply_and_keep looks at it
   std::int64_t num_steps = 0;
   bool is_first = false;  // sums hold nothing yet
-  TileFetch fetch[2];
+  TileFetch fetch[4];     // rows, columns, and of C the left and the right lines
 };
 
 // The sizes were measured on Sapphire Rapids with 1 to 16 threads: a panel of 256 columns of S (512 KiB), the sums of a
