@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # The flags every target is compiled with, as one interface target.
 add_library(sluice_compile INTERFACE)
-target_compile_options(sluice_compile INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
-                                                -Wimplicit-fallthrough -Werror
-                                                # Designated initialisers leave members to their defaults on purpose.
-                                                -Wno-missing-field-initializers)
+# Designated initialisers leave members to their defaults on purpose. What nvcc's front end makes of a source is beyond
+# most warnings.
+set(cxx_warnings -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough -Werror
+                 -Wno-missing-field-initializers)
+set(nvcc_warnings -Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Werror,-Wno-missing-field-initializers)
+target_compile_options(sluice_compile INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${cxx_warnings}>"
+                                                "$<$<COMPILE_LANGUAGE:CUDA>:${nvcc_warnings}>")
 target_include_directories(sluice_compile INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # gcc 12 at -O2 sees overlapping copies in std::string's operator+ that cannot be (its bug 105651).
-  target_compile_options(sluice_compile INTERFACE -Wno-restrict)
+  target_compile_options(sluice_compile INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>")
 endif()
 if(SLUICE_SANITIZE)
   target_compile_options(sluice_compile INTERFACE -fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer
@@ -21,6 +24,8 @@ if(SLUICE_SANITIZE MATCHES "thread")
 endif()
 if(SLUICE_PORTABLE)
   # fmt 9 taken as headers makes gcc 13 (Ubuntu 24.04) see overflows in it that are not there.
-  target_compile_options(sluice_compile INTERFACE -Wno-array-bounds -Wno-stringop-overflow)
-  target_link_options(sluice_compile INTERFACE -static-libstdc++ -static-libgcc)
+  target_compile_options(sluice_compile
+                         INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds;-Wno-stringop-overflow>")
+  # Not libgcc: what a plug-in throws is caught in the program, and two unwinders cannot share a stack.
+  target_link_options(sluice_compile INTERFACE -static-libstdc++)
 endif()

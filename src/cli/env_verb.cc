@@ -18,6 +18,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/gpu_report.h"
 #include "cli/terminal.h"
 #include "io/block_device.h"
 #include "io/choose_engine.h"
@@ -33,7 +34,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kProbeBytes = 256 * kMiB;
 constexpr std::uint64_t kMinFreeBytes = kGiB;  // below this, a drive is left in peace
-constexpr const char* kNoGpu = "this build has no GPU support";
 
 struct EnvOptions {
   std::vector<std::string> directories;
@@ -59,6 +59,7 @@ struct Directory {
 struct Environment {
   CpuInfo cpu;
   MemoryInfo memory;
+  GpuReport gpus;
   EngineChoice engine;
   std::vector<Directory> directories;
 };
@@ -98,6 +99,7 @@ Environment look_around(const EnvOptions& options) {
 
   Environment found{.cpu = read_cpu_info(),
                     .memory = read_memory_info(),
+                    .gpus = look_for_gpus(options.no_measure ? LinkProbe::kNone : LinkProbe::kMeasure),
                     .engine = choose_engine(options.directories, wish),
                     .directories = {}};
   for (const std::string& path : options.directories) {
@@ -170,7 +172,7 @@ Json to_json(const Environment& found) {
             {"f32", name(best_gemm_path(DType::kF32))},
             {"available", paths}}},
           {"memory", {{"total_bytes", found.memory.total_bytes}, {"available_bytes", found.memory.available_bytes}}},
-          {"gpu", {{"devices", Json::array()}, {"none_because", kNoGpu}}},
+          {"gpu", to_json(found.gpus)},
           {"io_engine",
            {{"name", found.engine.engine->name()},
             {"caching", caching_name(found.engine.caching)},
@@ -198,7 +200,7 @@ std::string machine_text(const Environment& found) {
                       name(best_gemm_path(DType::kF32)));
   text += fmt::format("Memory  {}, {} available\n", format_bytes(found.memory.total_bytes),
                       format_bytes(found.memory.available_bytes));
-  text += fmt::format("GPU     none: {}\n", kNoGpu);
+  text += gpu_text(found.gpus);
   text += fmt::format("I/O     {}: {}\n", found.engine.engine->name(), found.engine.reason);
   return text;
 }
@@ -267,7 +269,8 @@ void add_env_verb(CLI::App& app) {
       ->type_name("ENGINE")
       ->capture_default_str();
   verb->add_flag("--json", options->json, "Print one JSON object");
-  verb->add_flag("--no-measure", options->no_measure, "Do not write and read a scratch file to time the drives");
+  verb->add_flag("--no-measure", options->no_measure,
+                 "Do not time the drives with a scratch file, nor the links to cards");
   verb->callback([options] { run_env(*options); });
 }
 

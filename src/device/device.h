@@ -17,6 +17,8 @@
 
 namespace sluice {
 
+class Kernels;  // ops/kernels.h
+
 // A place in a stream. A small value; copies are the same place. Default-constructed: already passed. Thread-safe.
 class Event {
  public:
@@ -29,6 +31,9 @@ class Event {
 
   Event() = default;
   explicit Event(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+  // What a stream of the same device may know more about; null: default-constructed.
+  const State* state() const { return state_.get(); }
 
   bool passed() const { return !state_ || state_->passed(); }
   void wait() const {
@@ -47,7 +52,7 @@ class StreamWatcher {
   virtual void ends() = 0;
 };
 
-enum class DeviceKind : std::uint8_t { kCpu };
+enum class DeviceKind : std::uint8_t { kCpu, kCuda };
 
 // Work in order. Destruction waits for all of it. Thread-safe.
 class Stream {
@@ -56,11 +61,15 @@ class Stream {
 
   // Whose kernels work put here runs: operations choose by it.
   virtual DeviceKind kind() const = 0;
+  // The kernels of a device that is not the CPU, living as long as the stream does; null: the CPU's.
+  virtual Kernels* kernels() { return nullptr; }
 
   // Both ends stay valid until an event recorded afterwards has passed. Either end may be host or device memory; host
   // memory that is not pinned makes it slower, never wrong.
   virtual void copy(std::span<std::byte> to, std::span<const std::byte> from) = 0;
-  // Runs `work` on the host when the stream gets there. It may throw: see above.
+  // Makes zeros of device memory, which must stay valid as a copy's ends must.
+  virtual void clear(std::span<std::byte> memory) = 0;
+  // Runs `work` on the host when the stream gets there; what follows waits for it. It may throw: see above.
   virtual void run(std::function<void()> work) = 0;
   virtual Event record() = 0;
   // What follows in this stream starts after the event.

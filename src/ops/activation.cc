@@ -19,13 +19,17 @@ void check_operands(Gating gating, const TensorView& x, const TensorView& h) {
 
 void activation_forward(Stream& stream, const ActivationForward& args) {
   check_operands(args.gating, args.x, args.h);
-  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::activation_forward(team, args); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.activation_forward(stream, args); },
+      [args](WorkerTeam& team) { cpu::activation_forward(team, args); });
 }
 
 void activation_backward(Stream& stream, const ActivationBackward& args) {
   check_operands(args.gating, args.x, args.dh);
   CHECK(args.dx.dtype() == args.x.dtype() && args.dx.shape() == args.x.shape(), "dx is as x");
-  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::activation_backward(team, args); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.activation_backward(stream, args); },
+      [args](WorkerTeam& team) { cpu::activation_backward(team, args); });
 }
 
 }  // namespace sluice

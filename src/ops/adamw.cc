@@ -33,7 +33,9 @@ void check(const AdamW& args) {
 
 void adamw(Stream& stream, const AdamW& args) {
   check(args);
-  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::adamw(team, args); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.adamw(stream, args); },
+      [args](WorkerTeam& team) { cpu::adamw(team, args); });
 }
 
 void adamw(WorkerTeam& team, const AdamW& args) {

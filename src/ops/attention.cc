@@ -94,7 +94,9 @@ void check_inputs(const Args& args) {
 void attention_forward(Stream& stream, const AttentionForward& args) {
   check_inputs(args);
   if (args.log_sum_exp.shape().rank() != 0) check_log_sum_exp(args.log_sum_exp, args.q.rows, args.shape);
-  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::attention_forward(team, args); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.attention_forward(stream, args); },
+      [args](WorkerTeam& team) { cpu::attention_forward(team, args); });
 }
 
 void attention_backward(Stream& stream, const AttentionBackward& args) {
@@ -108,7 +110,9 @@ void attention_backward(Stream& stream, const AttentionBackward& args) {
   CHECK(args.dq.rows.shape()[0] == args.q.rows.shape()[0], "a gradient for each query");
   CHECK(args.dk.rows.shape()[0] == args.k.rows.shape()[0] && args.dv.rows.shape()[0] == args.v.rows.shape()[0],
         "a gradient for each key and value");
-  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::attention_backward(team, args); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.attention_backward(stream, args); },
+      [args](WorkerTeam& team) { cpu::attention_backward(team, args); });
 }
 
 }  // namespace sluice

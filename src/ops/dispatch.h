@@ -8,15 +8,21 @@
 #include "base/check.h"
 #include "device/cpu/cpu_stream.h"
 #include "device/device.h"
+#include "ops/kernels.h"
 
 namespace sluice {
 
-// kernel(WorkerTeam&) runs when the stream gets there.
-template <typename Kernel>
-void put_on_cpu(Stream& stream, Kernel kernel) {
-  CHECK(stream.kind() == DeviceKind::kCpu, "this operation has a CPU kernel only");
+// Calls on_device(Kernels&) at once where the device has kernels of its own; else on_cpu(WorkerTeam&) runs when the
+// stream gets there.
+template <typename OnDevice, typename OnCpu>
+void dispatch(Stream& stream, const OnDevice& on_device, OnCpu on_cpu) {
+  if (Kernels* const kernels = stream.kernels()) {
+    on_device(*kernels);
+    return;
+  }
+  CHECK(stream.kind() == DeviceKind::kCpu, "a device without kernels of its own is the CPU");
   WorkerTeam& team = static_cast<CpuStream&>(stream).team();
-  stream.run([&team, kernel = std::move(kernel)] { kernel(team); });
+  stream.run([&team, on_cpu = std::move(on_cpu)] { on_cpu(team); });
 }
 
 }  // namespace sluice

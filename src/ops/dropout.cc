@@ -11,7 +11,9 @@ void dropout(Stream& stream, const Dropout& args) {
   CHECK(args.in.dtype() == args.out.dtype() && args.in.shape() == args.out.shape(), "one dtype and shape");
   CHECK(args.in.shape().rank() == 2 && args.first_row >= 0, "rows");
   CHECK(args.rate >= 0 && args.rate < 1, "not everything is left out");
-  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::dropout(team, args); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.dropout(stream, args); },
+      [args](WorkerTeam& team) { cpu::dropout(team, args); });
 }
 
 }  // namespace sluice

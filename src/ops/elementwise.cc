@@ -9,14 +9,18 @@ namespace sluice {
 void add(Stream& stream, TensorView out, TensorView a, TensorView b) {
   CHECK(a.dtype() == out.dtype() && b.dtype() == out.dtype(), "one dtype");
   CHECK(a.shape() == out.shape() && b.shape() == out.shape(), "one shape");
-  put_on_cpu(stream, [=](WorkerTeam& team) { cpu::add(team, out, a, b); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.add(stream, out, a, b); },
+      [=](WorkerTeam& team) { cpu::add(team, out, a, b); });
 }
 
 void round_to(Stream& stream, TensorView out, TensorView in) {
   CHECK(in.dtype() == DType::kF32, "f32 is rounded");
   CHECK(out.dtype() == DType::kF32 || out.dtype() == DType::kBF16, "to bf16, or to what it is");
   CHECK(in.shape() == out.shape(), "one shape");
-  put_on_cpu(stream, [=](WorkerTeam& team) { cpu::round_to(team, out, in); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.round_to(stream, out, in); },
+      [=](WorkerTeam& team) { cpu::round_to(team, out, in); });
 }
 
 void copy_columns(Stream& stream, Columns to, Columns from, std::int64_t num_cols) {
@@ -25,11 +29,15 @@ void copy_columns(Stream& stream, Columns to, Columns from, std::int64_t num_col
   CHECK(to.rows.shape()[0] == from.rows.shape()[0], "as many rows");
   CHECK(to.first_col >= 0 && to.first_col + num_cols <= to.rows.shape()[1], "columns that are there");
   CHECK(from.first_col >= 0 && from.first_col + num_cols <= from.rows.shape()[1], "columns that are there");
-  put_on_cpu(stream, [=](WorkerTeam& team) {
-    cpu::copy_columns(
-        team,
-        {.to = to.rows, .from = from.rows, .to_col = to.first_col, .from_col = from.first_col, .num_cols = num_cols});
-  });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.copy_columns(stream, to, from, num_cols); },
+      [=](WorkerTeam& team) {
+        cpu::copy_columns(team, {.to = to.rows,
+                                 .from = from.rows,
+                                 .to_col = to.first_col,
+                                 .from_col = from.first_col,
+                                 .num_cols = num_cols});
+      });
 }
 
 }  // namespace sluice

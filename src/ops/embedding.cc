@@ -19,13 +19,17 @@ void check_operands(const TensorView& ids, const TensorView& table, const Tensor
 void embedding_forward(Stream& stream, const EmbeddingForward& args) {
   check_operands(args.ids, args.table, args.out);
   CHECK(args.table.dtype() == args.out.dtype(), "out is of the table's dtype");
-  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::embedding_forward(team, args); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.embedding_forward(stream, args); },
+      [args](WorkerTeam& team) { cpu::embedding_forward(team, args); });
 }
 
 void embedding_backward(Stream& stream, const EmbeddingBackward& args) {
   check_operands(args.ids, args.dtable, args.dout);
   CHECK(args.dtable.dtype() == DType::kF32, "dtable is f32");
-  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::embedding_backward(team, args); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.embedding_backward(stream, args); },
+      [args](WorkerTeam& team) { cpu::embedding_backward(team, args); });
 }
 
 }  // namespace sluice

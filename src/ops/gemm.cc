@@ -28,7 +28,9 @@ void check(const Gemm& args) {
 
 void gemm(Stream& stream, const Gemm& args) {
   check(args);
-  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::gemm(team, args); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.gemm(stream, args); },
+      [args](WorkerTeam& team) { cpu::gemm(team, args); });
 }
 
 }  // namespace sluice

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/low_rank.h"
 
-#include <utility>
-
 #include "ops/cpu/low_rank.h"
 #include "ops/dispatch.h"
 
@@ -21,20 +19,20 @@ void check_blocks(const std::vector<LowRankBlock>& blocks, const TensorView& wid
 
 }  // namespace
 
-void spread_blocks(Stream& stream, TensorView wide, std::vector<LowRankBlock> blocks, float scale) {
+void spread_blocks(Stream& stream, TensorView wide, const std::vector<LowRankBlock>& blocks, float scale) {
   CHECK(wide.dtype() == DType::kF32 || wide.dtype() == DType::kBF16, "f32 or bf16");
   check_blocks(blocks, wide);
-  put_on_cpu(stream, [wide, blocks = std::move(blocks), scale](WorkerTeam& team) {
-    cpu::spread_blocks(team, wide, blocks, scale);
-  });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.spread_blocks(stream, wide, blocks, scale); },
+      [wide, blocks, scale](WorkerTeam& team) { cpu::spread_blocks(team, wide, blocks, scale); });
 }
 
-void add_from_blocks(Stream& stream, std::vector<LowRankBlock> blocks, TensorView wide, float scale) {
+void add_from_blocks(Stream& stream, const std::vector<LowRankBlock>& blocks, TensorView wide, float scale) {
   CHECK(wide.dtype() == DType::kF32, "sums are f32");
   check_blocks(blocks, wide);
-  put_on_cpu(stream, [wide, blocks = std::move(blocks), scale](WorkerTeam& team) {
-    cpu::add_from_blocks(team, blocks, wide, scale);
-  });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.add_from_blocks(stream, blocks, wide, scale); },
+      [wide, blocks, scale](WorkerTeam& team) { cpu::add_from_blocks(team, blocks, wide, scale); });
 }
 
 }  // namespace sluice

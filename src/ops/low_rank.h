@@ -19,8 +19,8 @@ struct LowRankBlock {
 
 // wide (rows, columns), f32 or bf16: scale times the blocks, rounded once; zeros where no block is. Blocks do not share
 // rows.
-void spread_blocks(Stream& stream, TensorView wide, std::vector<LowRankBlock> blocks, float scale);
+void spread_blocks(Stream& stream, TensorView wide, const std::vector<LowRankBlock>& blocks, float scale);
 // Every block += scale times what stands in its place in wide, f32.
-void add_from_blocks(Stream& stream, std::vector<LowRankBlock> blocks, TensorView wide, float scale);
+void add_from_blocks(Stream& stream, const std::vector<LowRankBlock>& blocks, TensorView wide, float scale);
 
 }  // namespace sluice

@@ -40,7 +40,9 @@ void norm_forward(Stream& stream, const NormForward& args) {
   }
   NormForward norm = args;
   norm.columns = resolved(args.x, args.weight, args.columns);
-  put_on_cpu(stream, [norm](WorkerTeam& team) { cpu::norm_forward(team, norm); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.norm_forward(stream, norm); },
+      [norm](WorkerTeam& team) { cpu::norm_forward(team, norm); });
 }
 
 void norm_backward(Stream& stream, const NormBackward& args) {
@@ -56,7 +58,9 @@ void norm_backward(Stream& stream, const NormBackward& args) {
   }
   NormBackward norm = args;
   norm.columns = resolved(args.x, args.weight, args.columns);
-  put_on_cpu(stream, [norm](WorkerTeam& team) { cpu::norm_backward(team, norm); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.norm_backward(stream, norm); },
+      [norm](WorkerTeam& team) { cpu::norm_backward(team, norm); });
 }
 
 }  // namespace sluice

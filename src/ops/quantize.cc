@@ -35,7 +35,9 @@ void check_int8(const Int8Rows& rows, const TensorView& weights) {
 void quantize_nf4(Stream& stream, const Nf4Tensor& to, TensorView from) {
   check_float(from);
   check_nf4(to, from.shape().num_elements());
-  put_on_cpu(stream, [=](WorkerTeam& team) { cpu::quantize_nf4(team, to, from); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.quantize_nf4(stream, to, from); },
+      [=](WorkerTeam& team) { cpu::quantize_nf4(team, to, from); });
 }
 
 void dequantize_nf4(Stream& stream, const Nf4Dequantize& args) {
@@ -43,17 +45,23 @@ void dequantize_nf4(Stream& stream, const Nf4Dequantize& args) {
   check_nf4(args.from, args.num_elements);
   CHECK(args.first_element >= 0 && args.first_element % kNf4Block == 0, "a part begins with a block");
   CHECK(args.first_element + args.to.shape().num_elements() <= args.num_elements, "elements that are there");
-  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::dequantize_nf4(team, args); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.dequantize_nf4(stream, args); },
+      [args](WorkerTeam& team) { cpu::dequantize_nf4(team, args); });
 }
 
 void quantize_int8(Stream& stream, const Int8Rows& to, TensorView from) {
   check_int8(to, from);
-  put_on_cpu(stream, [=](WorkerTeam& team) { cpu::quantize_int8(team, to, from); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.quantize_int8(stream, to, from); },
+      [=](WorkerTeam& team) { cpu::quantize_int8(team, to, from); });
 }
 
 void dequantize_int8(Stream& stream, TensorView to, const Int8Rows& from) {
   check_int8(from, to);
-  put_on_cpu(stream, [=](WorkerTeam& team) { cpu::dequantize_int8(team, to, from); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.dequantize_int8(stream, to, from); },
+      [=](WorkerTeam& team) { cpu::dequantize_int8(team, to, from); });
 }
 
 }  // namespace sluice

@@ -15,7 +15,9 @@ void rotary(Stream& stream, const Rotary& args) {
   CHECK(args.cos.shape() == args.sin.shape(), "a sine for every cosine");
   CHECK(args.head_dim > 0 && args.cos.shape()[1] <= args.head_dim / 2, "a head holds both halves");
   CHECK(args.num_heads >= 0 && args.num_heads <= heads.shape()[1] / args.head_dim, "heads lie within the row");
-  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::rotary(team, args); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.rotary(stream, args); },
+      [args](WorkerTeam& team) { cpu::rotary(team, args); });
 }
 
 }  // namespace sluice

@@ -23,7 +23,8 @@ void check(const Sgd& args) {
 
 void sgd(Stream& stream, const Sgd& args) {
   check(args);
-  put_on_cpu(stream, [args](WorkerTeam& team) { cpu::sgd(team, args); });
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.sgd(stream, args); }, [args](WorkerTeam& team) { cpu::sgd(team, args); });
 }
 
 void sgd(WorkerTeam& team, const Sgd& args) {

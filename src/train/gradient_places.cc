@@ -2,7 +2,6 @@
 #include "train/gradient_places.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 #include "base/units.h"
@@ -21,7 +20,7 @@ GradientPlaces::GradientPlaces(Device& device, Stream& stream, const Architectur
       homes_(schedule.homes),
       squares_(device.allocate(num_slices(arch) * sizeof(float), "norms of gradients")),
       host_squares_(num_slices(arch), 0) {
-  stream.run([memory = squares_.bytes()] { std::memset(memory.data(), 0, memory.size()); });
+  stream.clear(squares_.bytes());
   const PlaceBytes bytes = gradient_place_bytes(arch, schedule);
   if (bytes.large > 0) places_.resize(schedule.gradient_places);
   if (bytes.small > 0) small_.resize(small_gradient_places(schedule));
@@ -72,7 +71,7 @@ std::span<std::byte> GradientPlaces::begin(std::size_t slice_idx, const std::str
     memory = place.memory.bytes().first(bytes);
     if (sum == Sum::kGoesOn) stream_.wait(keeper_.bring(key, memory, stream_.record()).get());
   }
-  if (sum == Sum::kNew) stream_.run([memory] { std::memset(memory.data(), 0, memory.size()); });
+  if (sum == Sum::kNew) stream_.clear(memory);
   return memory;
 }
 

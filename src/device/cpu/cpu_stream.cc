@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cpu/cpu_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -58,6 +59,10 @@ CpuStream::~CpuStream() {
 void CpuStream::copy(std::span<std::byte> to, std::span<const std::byte> from) {
   CHECK(to.size() == from.size(), "a copy has two ends of one size");
   run([to, from] { streaming_copy(to, from); });
+}
+
+void CpuStream::clear(std::span<std::byte> memory) {
+  run([memory] { std::fill(memory.begin(), memory.end(), std::byte{0}); });
 }
 
 void CpuStream::run(std::function<void()> work) {

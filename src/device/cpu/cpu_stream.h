@@ -28,6 +28,7 @@ class CpuStream : public Stream {
   WorkerTeam& team() const { return team_; }
 
   void copy(std::span<std::byte> to, std::span<const std::byte> from) override;
+  void clear(std::span<std::byte> memory) override;
   void run(std::function<void()> work) override;
   Event record() override;
   void wait(const Event& event) override;

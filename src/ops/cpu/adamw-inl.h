@@ -14,7 +14,7 @@
 
 #include "base/bf16.h"
 #include "hwy/highway.h"
-#include "ops/cpu/adamw.h"
+#include "ops/adamw_factors.h"
 #include "ops/cpu/fetch.h"
 #include "ops/cpu/loop-inl.h"
 #include "ops/cpu/simd-inl.h"

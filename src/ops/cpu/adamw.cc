@@ -2,9 +2,9 @@
 #include "ops/cpu/adamw.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/bf16.h"
+#include "ops/adamw_factors.h"
 #include "ops/cpu/adamw_blocks.h"
 #include "ops/cpu/items.h"
 #include "ops/cpu/rounding_key.h"
@@ -52,18 +52,6 @@ HWY_EXPORT(update_rounded);
 constexpr std::int64_t kItemElements = 1 << 15;
 static_assert(kItemElements % kMomentBlock == 0);
 
-AdamWFactors factors_of(const AdamWSettings& settings) {
-  const auto step = static_cast<double>(settings.step);
-  return {.grad_scale = settings.grad_scale,
-          .decay = static_cast<float>(1 - settings.learning_rate * settings.weight_decay),
-          .m_share = static_cast<float>(1 - settings.beta1),
-          .beta2 = static_cast<float>(settings.beta2),
-          .v_share = static_cast<float>(1 - settings.beta2),
-          .inverse_correction = static_cast<float>(1 / std::sqrt(1 - std::pow(settings.beta2, step))),
-          .eps = static_cast<float>(settings.eps),
-          .step_size = static_cast<float>(settings.learning_rate / (1 - std::pow(settings.beta1, step)))};
-}
-
 void update(const AdamW& args, const AdamWFactors& with, std::size_t first, std::size_t count) {
   switch (args.m.dtype()) {
     case DType::kF32:
@@ -86,7 +74,7 @@ void update(const AdamW& args, const AdamWFactors& with, std::size_t first, std:
 }  // namespace
 
 void adamw(WorkerTeam& team, const AdamW& args) {
-  const AdamWFactors with = factors_of(args.settings);
+  const AdamWFactors with = adamw_factors(args.settings);
   const std::int64_t total = args.weight.shape().num_elements();
   over_items(team, total, kItemElements, [&](std::int64_t first, std::int64_t count) {
     update(args, with, static_cast<std::size_t>(first), static_cast<std::size_t>(count));

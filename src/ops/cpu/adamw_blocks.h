@@ -4,7 +4,8 @@
 
 #include <cstddef>
 
-#include "ops/cpu/adamw.h"
+#include "ops/adamw.h"
+#include "ops/adamw_factors.h"
 
 namespace sluice::cpu {
 

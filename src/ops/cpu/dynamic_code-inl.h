@@ -15,6 +15,7 @@
 #include "hwy/highway.h"
 #include "ops/cpu/lane_table-inl.h"
 #include "ops/cpu/simd-inl.h"
+#include "ops/dynamic_encoding.h"
 #include "ops/dynamic_map.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,10 +27,10 @@ class DynamicCode {
  public:
   HWY_INLINE DynamicCode()
       : units_(by_exponent(dynamic_units(kRange).of_decade)),
-        starts_(starts()),
-        scales_(scales()),
-        places_(places()),
-        last_places_(last_places()) {}
+        starts_(kEncoding.starts),
+        scales_(kEncoding.scales),
+        places_(kEncoding.places),
+        last_places_(kEncoding.last_places) {}
 
   // dynamic_map()[code] * factor, rounded once each.
   HWY_INLINE F32 decode(F32Tag d, I32 code, F32 factor) const {
@@ -54,7 +55,8 @@ class DynamicCode {
   // than 0.
   HWY_INLINE I32 encode(F32Tag d, F32 x, hn::Mask<F32Tag> is_more) const {
     const I32Tag di;
-    const F32 magnitude = hn::Max(kIsSigned ? hn::Abs(x) : x, hn::Set(d, kIsSigned ? kBelowAll : starts()[0]));
+    const F32 magnitude =
+        hn::Max(kIsSigned ? hn::Abs(x) : x, hn::Set(d, kIsSigned ? kBelowAllDecades : kEncoding.starts[0]));
     // Exponent and fraction, read as one number, are a log2 that is 0.09 too small at most. With that put right, they
     // name the decade of x, or the one above it where x is short of its start. Less a half, so that rounding to nearest
     // rounds down; beyond 2^23 floats have no bits after the point, and the whole number is in their lowest bits.
@@ -75,8 +77,7 @@ class DynamicCode {
 
  private:
   static constexpr bool kIsSigned = kRange == CodeRange::kSigned;
-  static constexpr float kLog10Of2 = 0.30103F;
-  static constexpr float kBelowAll = 2e-7F;  // in no decade, and above 10^-7
+  static constexpr DynamicEncoding kEncoding = dynamic_encoding(kRange);
   using Decades = std::array<float, kNumDecades + 1>;
 
   // Where a place's exponent, modulo 16, finds its decade. What no place has is 0; so is the place of the unsigned 0.
@@ -84,56 +85,6 @@ class DynamicCode {
     std::array<float, 16> table{};
     for (std::size_t decade = 0; decade < of_decade.size(); ++decade) {
       table[(decade + (kIsSigned ? 127 : 128)) % 16] = of_decade[decade];
-    }
-    return table;
-  }
-
-  // Of x in a decade, x * scale + place is the place to round: that of the decade's first bucket, n, and what x is
-  // beyond that bucket's middle, (x / 10^(k - 6) - 0.1) / 0.9 * n - 0.5. Entry 15 stands for the decade below all,
-  // which makes the place of 0 of everything; the one above all makes that of 1.
-  static constexpr std::array<float, 16> scales() {
-    std::array<float, 16> table{};
-    double per_decade = 1e6;
-    double buckets = first_buckets(kRange);
-    for (std::size_t decade = 0; decade < kNumDecades; ++decade) {
-      table[decade] = static_cast<float>(per_decade * buckets / 0.9);
-      per_decade /= 10;
-      buckets *= 2;
-    }
-    return table;
-  }
-  static constexpr std::array<float, 16> places() {
-    std::array<float, 16> table{};
-    double buckets = first_buckets(kRange);
-    for (std::size_t decade = 0; decade < kNumDecades; ++decade) {
-      table[decade] = static_cast<float>(buckets - buckets / 9 - 0.5);
-      buckets *= 2;
-    }
-    table[kNumDecades] = static_cast<float>(buckets);
-    return table;
-  }
-  static constexpr std::array<float, 16> last_places() {
-    std::array<float, 16> table{};
-    std::uint32_t buckets = first_buckets(kRange);
-    for (std::size_t decade = 0; decade < kNumDecades; ++decade) {
-      table[decade] = static_cast<float>(2 * buckets - 1);
-      buckets *= 2;
-    }
-    table[kNumDecades] = static_cast<float>(buckets);
-    return table;
-  }
-
-  // Half way between the last value below a decade and its first.
-  static constexpr std::array<float, 16> starts() {
-    const std::array<float, 256> map = dynamic_map(kRange);
-    std::array<float, 16> table{};
-    std::size_t first_code = kIsSigned ? 128 : 1;
-    std::size_t buckets = first_buckets(kRange);
-    for (std::size_t decade = 0; decade <= kNumDecades; ++decade) {
-      const double below = map[first_code - 1];
-      table[decade] = static_cast<float>((below + static_cast<double>(map[first_code])) / 2);
-      first_code += buckets;
-      buckets *= 2;
     }
     return table;
   }

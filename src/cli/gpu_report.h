@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `sluice env` says of NVIDIA cards: those there are, the driver, the libraries that are opened at run time, or
+// why there is none to compute on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "device/cuda_plugin.h"
+#include "device/link_speed.h"
+
+namespace sluice {
+
+enum class LinkProbe : std::uint8_t { kNone, kMeasure };
+
+struct CardLink {
+  LinkSpeed speed;
+  std::string why_not;  // empty: it was measured
+};
+
+struct GpuReport {
+  CudaFindings found;
+  std::vector<CardLink> links;  // of each card
+  std::string none_because;     // empty: there is a card to compute on
+};
+
+GpuReport look_for_gpus(LinkProbe probe);
+
+// {"devices": [...], "driver": ..., "libraries": [...], "none_because": ...}; what is unknown is null.
+nlohmann::ordered_json to_json(const GpuReport& report);
+// Lines that begin with "GPU     ".
+std::string gpu_text(const GpuReport& report);
+
+}  // namespace sluice

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A card as a device. Its memory is taken at once, exactly the arena asked for; buffers and the kernels' scratch are
+// parts of that. Pinned memory is page memory that the driver was told of, so direct I/O may use it. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/range_allocator.h"
+#include "device/cuda/device_failures.h"
+#include "device/cuda/scratch.h"
+#include "device/cuda_plugin.h"
+#include "device/device.h"
+
+namespace sluice::cuda {
+
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(const CudaDeviceOptions& options);
+  ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  std::string_view name() const override { return name_; }
+  std::unique_ptr<Stream> make_stream(const std::string& name) override;
+  Buffer allocate(std::uint64_t size_bytes, std::string_view who) override;
+  Buffer allocate_pinned(std::uint64_t size_bytes) override;
+  std::uint64_t arena_bytes() const override { return arena_.size(); }
+  std::uint64_t free_bytes() const override;
+  std::uint64_t peak_bytes() const override;
+
+  // Once, before there are streams. A shared_ptr for its deleter alone: this room does not know what kernels are.
+  void use_kernels(std::shared_ptr<Kernels> kernels) { kernels_ = std::move(kernels); }
+  Kernels* kernels() const { return kernels_.get(); }
+
+  int card_idx() const { return card_idx_; }
+  int num_multiprocessors() const { return num_multiprocessors_; }
+  // Every thread that calls CUDA for this card does so first.
+  void make_current() const;
+  ScratchMemory& scratch() { return *scratch_; }
+  std::shared_ptr<DeviceFailures> failures() const { return failures_; }
+
+ private:
+  std::byte* take_arena(std::uint64_t size_bytes) const;
+
+  int card_idx_;
+  std::string name_;
+  int num_multiprocessors_ = 0;
+  std::span<std::byte> arena_;
+  mutable std::mutex mutex_;
+  RangeAllocator ranges_;
+  std::uint64_t peak_bytes_ = 0;
+  std::shared_ptr<DeviceFailures> failures_;  // shared with streams and events
+  std::unique_ptr<ScratchMemory> scratch_;
+  std::shared_ptr<Kernels> kernels_;
+};
+
+}  // namespace sluice::cuda

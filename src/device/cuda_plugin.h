@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The door to NVIDIA cards. What needs CUDA lives in libsluice_cuda.so, which is looked for beside the program and in
+// lib/ beside it and is opened at run time; this program itself needs neither driver nor toolkit. Both sides are built
+// from one tree, and the version number makes sure of it. The library stays open until the process ends, since what it
+// threw or handed out may outlive every other trace of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "device/device.h"
+
+namespace sluice {
+
+struct CudaCard {
+  std::string name;
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t free_bytes = 0;
+  int compute_major = 0;
+  int compute_minor = 0;
+  std::string why_not;  // empty: this build has kernels for it
+};
+
+// A library that is opened at run time.
+struct CudaLibraryFinding {
+  std::string name;     // "cublasLt"
+  std::string version;  // "13.0.2"; empty: not there
+  std::string why_not;
+};
+
+struct CudaFindings {
+  std::vector<CudaCard> cards;
+  std::string driver;   // the CUDA version that the driver goes up to, "13.0"; empty: there is none
+  std::string why_not;  // empty: there is a card to compute on
+  std::vector<CudaLibraryFinding> libraries;
+};
+
+// What computes attention: cuDNN where it can and is there, or the plug-in's own kernels alone.
+enum class CudaAttention { kFastest, kOwnKernels };
+
+struct CudaDeviceOptions {
+  int card_idx = 0;
+  std::uint64_t arena_bytes = 0;  // taken at once; all device memory comes from it, kernels' scratch included
+  // What kernels may use while they run. Matrix products like 32 MiB; other operations say when it does not do.
+  std::uint64_t scratch_bytes = 64 * kMiB;
+  CudaAttention attention = CudaAttention::kFastest;
+};
+
+// Thread-safe. Devices that it made live no longer than it does.
+class CudaPlugin {
+ public:
+  virtual ~CudaPlugin() = default;
+
+  virtual CudaFindings find() const = 0;
+  // Throws DeviceError where there is no such card, OutOfBudget where its memory does not hold the arena.
+  virtual std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) = 0;
+};
+
+// Both sides agree on everything above, or the number was not raised.
+inline constexpr std::uint32_t kCudaPluginVersion = 2;
+// The library's only symbol: null where the version is another.
+using OpenCudaPlugin = CudaPlugin*(std::uint32_t version);
+inline constexpr const char* kCudaPluginEntry = "sluice_cuda_open";
+inline constexpr const char* kCudaPluginFile = "libsluice_cuda.so";
+
+struct CudaPluginFinding {
+  std::unique_ptr<CudaPlugin> plugin;  // null: there is none to use
+  std::string path;                    // of the library, where there is one
+  std::string why_not;
+};
+CudaPluginFinding open_cuda_plugin();
+CudaPluginFinding open_cuda_plugin(const std::string& directory);  // and lib/ in it
+
+}  // namespace sluice

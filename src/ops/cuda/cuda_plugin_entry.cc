@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What libsluice_cuda.so shows to the program.
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_findings.h"
+#include "device/cuda/cuda_library.h"
+#include "device/cuda_plugin.h"
+#include "ops/cuda/cublas_lt.h"
+#include "ops/cuda/cuda_kernels.h"
+#include "ops/cuda/kernel_images.h"
+
+namespace sluice::cuda {
+namespace {
+
+// version(library) of one that is there.
+template <typename Version>
+CudaLibraryFinding look_at(const CudaLibrary& library, const Version& version) {
+  CudaLibraryFinding finding;
+  finding.name = library.name();
+  if (library.is_open()) {
+    finding.version = version(library);
+  } else {
+    finding.why_not = library.why_not();
+  }
+  return finding;
+}
+
+// 91900 is 9.19.0. Declared here: not every toolkit brings cuDNN's headers.
+std::string cudnn_version(const CudaLibrary& library) {
+  const std::size_t version = library.symbol<std::size_t()>("cudnnGetVersion")();
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+// Cards that could be used, but for kernels.
+void check_kernels(CudaFindings& found) {
+  bool any_usable = false;
+  for (std::size_t idx = 0; idx < found.cards.size(); ++idx) {
+    CudaCard& card = found.cards[idx];
+    if (card.why_not.empty()) card.why_not = why_no_kernels(static_cast<int>(idx));
+    any_usable = any_usable || card.why_not.empty();
+  }
+  if (found.why_not.empty() && !any_usable) found.why_not = "no card can be used";
+}
+
+void require_kernels(int card_idx) {
+  if (const std::string why_not = why_no_kernels(card_idx); !why_not.empty()) {
+    throw DeviceError(fmt::format("card {} cannot be used: {}", card_idx, why_not));
+  }
+}
+
+class Plugin : public CudaPlugin {
+ public:
+  CudaFindings find() const override {
+    CudaFindings found = find_cards();
+    if (found.driver.empty()) return found;  // the libraries need it themselves
+    check_kernels(found);
+    found.libraries.push_back(look_at(open_cublas_lt(), cublas_lt_version));
+    found.libraries.push_back(look_at(CudaLibrary("cuDNN", {"libcudnn.so.9"}), cudnn_version));
+    return found;
+  }
+
+  std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) override {
+    require_kernels(options.card_idx);
+    auto device = std::make_unique<CudaDevice>(options);
+    device->use_kernels(std::make_shared<CudaKernels>(options));
+    return device;
+  }
+};
+
+}  // namespace
+}  // namespace sluice::cuda
+
+extern "C" __attribute__((visibility("default"))) sluice::CudaPlugin* sluice_cuda_open(std::uint32_t version) {
+  return version == sluice::kCudaPluginVersion ? new sluice::cuda::Plugin : nullptr;
+}

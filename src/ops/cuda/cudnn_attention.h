@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention by cuDNN, where it can: bf16, no soft cap, as many queries as keys in every segment. Plans are built once
+// for a shape, rounded up so that lengths of documents do not make plans of their own. The backward that repeats to
+// the bit needs memory that grows with the square of a document; it goes by fewer documents and heads at a time where
+// scratch memory is short, and is left to others where even one is too many. Thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/cuda/cuda_stream.h"
+#include "ops/attention.h"
+#include "ops/cuda/attention_packing.h"
+#include "ops/cuda/cudnn_attention_graph.h"
+
+namespace sluice::cuda {
+
+class CudnnAttention {
+ public:
+  // Whether it was put on the stream; else nothing was.
+  bool forward(CudaStream& stream, const AttentionForward& args);
+  bool backward(CudaStream& stream, const AttentionBackward& args);
+
+  // The version, or why there is none; and what it refused last.
+  std::string describe() const;
+
+ private:
+  struct BackwardPart;
+  struct BackwardCut;
+
+  bool open();
+  // Null where cuDNN cannot.
+  const CudnnPlan* plan_for(const CudnnAttentionShape& shape);
+  std::optional<BackwardCut> cut_backward(const AttentionBackward& args, const std::vector<PackedDocument>& documents,
+                                          std::uint64_t scratch_bytes);
+  void put_part(CudaStream& stream, const AttentionBackward& args, const BackwardPart& part, std::int64_t first_kv_head,
+                std::byte* scratch);
+
+  mutable std::mutex mutex_;
+  bool was_opened_ = false;
+  std::unique_ptr<Cudnn> library_;
+  std::string why_not_;
+  std::map<CudnnAttentionShape, std::unique_ptr<CudnnPlan>> plans_;
+};
+
+}  // namespace sluice::cuda
