@@ -27,7 +27,8 @@ constexpr std::int64_t kTokens = kDocuments * kDocumentTokens;
 
 std::vector<std::string> reference_models() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kReferenceModels)) names.push_back(entry.path().filename());
+  for (const auto& entry : std::filesystem::directory_iterator(kReferenceModels))
+    names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -208,9 +208,8 @@ TensorView chunk_rows(const TensorView& rows, std::int64_t first_token, std::int
 }
 
 void activate(const BlockPass& pass, const MlpState& state) {
-  activation_forward(
-      *pass.stream,
-      {.activation = pass.arch->activation, .gating = pass.arch->gating, .x = state.up, .h = state.mid});
+  activation_forward(*pass.stream,
+                     {.activation = pass.arch->activation, .gating = pass.arch->gating, .x = state.up, .h = state.mid});
 }
 
 void run_mlp(const BlockPass& pass, const BlockMatrices& matrices, TensorView normed, const MlpState& state,
