@@ -94,12 +94,12 @@ TEST(PlanAccuracy, BytesOfEveryTierAreAsPlanned) {
     make_random_model(folder.path(), config, {});
     const OpenedModel opened(folder.path());
     // Bytes do not follow from speeds, which take a minute to measure under a sanitizer.
-    const Machine machine =
-        kIsSanitized ? slow_machine()
-                     : measure_machine({.directories = {drive},
-                                        .num_threads = 2,
-                                        .arch = &opened.arch(),
-                                        .batch_tokens = static_cast<std::int64_t>(one.config.sequence_len)});
+    const Machine machine = kIsSanitized
+                                ? slow_machine()
+                                : measure_machine({.directories = {drive},
+                                                   .num_threads = 2,
+                                                   .arch = &opened.arch(),
+                                                   .batch_tokens = static_cast<std::int64_t>(one.config.sequence_len)});
     const RunShape run_shape{.arch = opened.arch(),
                              .machine = machine,
                              .default_budgets = default_budgets(machine, machine.host.size_bytes)};

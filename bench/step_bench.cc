@@ -65,6 +65,23 @@ void summarize(StepBenchResult& result) {
   const auto busiest = std::max_element(result.busy_s.begin(), result.busy_s.end());
   result.bound = static_cast<Lane>(busiest - result.busy_s.begin());
   result.bound_s = *busiest;
+  result.drives_s = median_of(result.steps, [](const Step& step) { return step.drives_s; });
+}
+
+double drives_seconds(const std::vector<LaneSpan>& spans, std::int64_t begin_ns, std::int64_t end_ns,
+                      const Machine& machine) {
+  if (machine.drives.empty()) return 0;
+  double read = 0;
+  double written = 0;
+  for (const LaneSpan& span : spans) {
+    if (span.end_ns <= begin_ns || span.end_ns > end_ns) continue;
+    if (span.lane == Lane::kNvmeToHost) read += static_cast<double>(span.size_bytes);
+    if (span.lane == Lane::kHostToNvme) written += static_cast<double>(span.size_bytes);
+  }
+  const double read_rate = machine.drives_read_bytes_per_s();
+  const double write_rate = machine.drives_write_bytes_per_s();
+  return std::max({read / read_rate, written / write_rate,
+                   (read + written) / ((read_rate + write_rate) * machine.drives_both_ways())});
 }
 
 // Seconds in which a lane had something under way, between two times.
@@ -123,6 +140,7 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
     StepBenchResult::Step step{.seconds = static_cast<double>(ends_ns[idx + 1] - ends_ns[idx]) * 1e-9,
                                .busy_s = busy_between(spans, ends_ns[idx], ends_ns[idx + 1])};
     step.bound_s = *std::max_element(step.busy_s.begin(), step.busy_s.end());
+    step.drives_s = drives_seconds(spans, ends_ns[idx], ends_ns[idx + 1], options.run->plan.request.machine);
     result.steps.push_back(step);
   }
   summarize(result);

@@ -31,7 +31,8 @@ struct StepBenchResult {
   struct Step {
     double seconds = 0;
     LaneSeconds busy_s{};
-    double bound_s = 0;  // of its busiest lane
+    double bound_s = 0;   // of its busiest lane
+    double drives_s = 0;  // what it read and wrote, over the speeds of the drives, both ways at once where that is less
   };
   std::vector<Step> steps;
 
@@ -41,6 +42,7 @@ struct StepBenchResult {
   double ratio = 0;  // of a step to its busiest lane
   LaneSeconds busy_s{};
   Lane bound = Lane::kCompute;
+  double drives_s = 0;
 
   std::uint64_t device_peak_bytes = 0;
   std::uint64_t host_peak_bytes = 0;

@@ -131,7 +131,10 @@ void make_model(const StepArguments& arguments, const TrainConfig& config, const
 Json to_json(const StepBenchResult& result, const RunPlan& run) {
   Json steps = Json::array();
   for (const StepBenchResult::Step& step : result.steps) {
-    steps.push_back({{"step_s", step.seconds}, {"bound_s", step.bound_s}, {"lanes", lanes_json(step.busy_s)}});
+    steps.push_back({{"step_s", step.seconds},
+                     {"bound_s", step.bound_s},
+                     {"lanes", lanes_json(step.busy_s)},
+                     {"drives_s", step.drives_s}});
   }
   const Plan& plan = run.plan;
   const StepMemory& memory = plan.memory;
@@ -143,6 +146,7 @@ Json to_json(const StepBenchResult& result, const RunPlan& run) {
           {"ratio", result.ratio},
           {"bound", name(result.bound)},
           {"lanes", lanes_json(result.busy_s)},
+          {"drives_s", result.drives_s},
           {"tokens_per_s", static_cast<double>(plan.request.step_tokens()) / result.step_s},
           {"planned",
            {{"step_s", plan.forecast.step_s},
@@ -172,9 +176,10 @@ std::string to_text(const StepBenchResult& result, const RunPlan& run) {
   };
   return fmt::format(
       "{}\n{} bounds a step: {:.2f} times its busy time. {:.0f} tokens/s; medians of {} steps.\n"
+      "What it read and wrote takes the drives {} at the speeds they were measured at.\n"
       "At most: device {}, host {}, drives {}; process {}.\n",
       render_table({"lane", "busy", "of a step", "planned"}, rows), name(result.bound), result.ratio,
-      static_cast<double>(plan.request.step_tokens()) / result.step_s, result.steps.size(),
+      static_cast<double>(plan.request.step_tokens()) / result.step_s, result.steps.size(), seconds(result.drives_s),
       peak(memory.device.total(), result.device_peak_bytes), peak(memory.host.total(), result.host_peak_bytes),
       peak(memory.drives.total(), result.drives_peak_bytes), format_bytes(result.peak_rss_bytes));
 }

@@ -63,9 +63,9 @@ TrainDisplay::TrainDisplay(TrainOutput output, RunGauges gauges)
       last_busy_s_(gauges_.lanes()),
       last_step_ns_(clock_.now_ns()) {}
 
-TrainDisplay::~TrainDisplay() { close_lines(); }
+TrainDisplay::~TrainDisplay() { finish(); }
 
-void TrainDisplay::close_lines() {
+void TrainDisplay::finish() {
   if (num_drawn_ > 0) std::fputs("\n", stderr);
   num_drawn_ = 0;
 }
@@ -163,7 +163,7 @@ void TrainDisplay::step(const StepReport& report) {
     lines.emplace_back(clipped(one, columns));
   }
   draw(lines);
-  if (report.step == report.total_steps) close_lines();
+  if (report.step == report.total_steps) finish();
 }
 
 TrainObserver TrainDisplay::observer() {

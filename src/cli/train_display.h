@@ -33,6 +33,7 @@ class TrainDisplay {
   TrainDisplay& operator=(const TrainDisplay&) = delete;
 
   TrainObserver observer();
+  void finish();  // what is printed next begins a line; the destructor does it too
   TrainOutput output() const { return output_; }
   double mean_step_tokens() const { return num_seen_ > 0 ? num_tokens_ / static_cast<double>(num_seen_) : 0; }
 
@@ -41,7 +42,6 @@ class TrainDisplay {
   void measure_lanes(double weight);
   void draw(const std::vector<std::string>& lines);
   void line(const std::string& text);  // above the live lines
-  void close_lines();
 
   TrainOutput output_;
   RunGauges gauges_;

@@ -182,6 +182,7 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
     shown(report);
   };
   const RunSummary summary = job.run(observer, progress);
+  display.finish();
   if (file) file->finish();
   print_end(job, run, summary, display);
   if (file && output == TrainOutput::kText) {

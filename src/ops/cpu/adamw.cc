@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/bf16.h"
-#include "base/units.h"
 #include "ops/cpu/adamw_blocks.h"
+#include "ops/cpu/items.h"
 #include "ops/cpu/rounding_key.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -88,10 +88,8 @@ void update(const AdamW& args, const AdamWFactors& with, std::size_t first, std:
 void adamw(WorkerTeam& team, const AdamW& args) {
   const AdamWFactors with = factors_of(args.settings);
   const std::int64_t total = args.weight.shape().num_elements();
-  team.for_each(static_cast<std::int64_t>(div_ceil(total, kItemElements)), [&](std::int64_t item_idx, std::size_t) {
-    const std::int64_t first = item_idx * kItemElements;
-    update(args, with, static_cast<std::size_t>(first),
-           static_cast<std::size_t>(std::min(kItemElements, total - first)));
+  over_items(team, total, kItemElements, [&](std::int64_t first, std::int64_t count) {
+    update(args, with, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
   });
 }
 

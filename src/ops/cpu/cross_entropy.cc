@@ -11,7 +11,7 @@
 
 #include "base/bf16.h"
 #include "base/error.h"
-#include "base/units.h"
+#include "ops/cpu/items.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/cross_entropy.cc"  // NOLINT
@@ -240,10 +240,8 @@ void losses_of_statistics(WorkerTeam& team, const TensorView& statistics, const 
   const std::span<const std::int32_t> of = labels.as<std::int32_t>();
   const std::span<float> to = losses.as<float>();
   constexpr std::int64_t kItemTokens = 256;
-  const auto num_tokens = static_cast<std::int64_t>(of.size());
-  team.for_each(static_cast<std::int64_t>(div_ceil(num_tokens, kItemTokens)), [&](std::int64_t item_idx, std::size_t) {
-    const std::int64_t last = std::min(num_tokens, (item_idx + 1) * kItemTokens);
-    for (std::int64_t token = item_idx * kItemTokens; token < last; ++token) {
+  over_items(team, static_cast<std::int64_t>(of.size()), kItemTokens, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t token = first; token < first + count; ++token) {
       const auto at = static_cast<std::size_t>(token);
       to[at] = 0;
       if (of[at] == kIgnoreLabel) continue;
@@ -269,11 +267,8 @@ void softmax_gradient(WorkerTeam& team, const SoftmaxGradient& args) {
 }
 
 void soft_cap(WorkerTeam& team, const TensorView& values, float cap) {
-  const std::int64_t total = values.shape().num_elements();
-  team.for_each(static_cast<std::int64_t>(div_ceil(total, kItemElements)), [&](std::int64_t item_idx, std::size_t) {
-    const std::int64_t first = item_idx * kItemElements;
-    HWY_DYNAMIC_DISPATCH(cap_range)
-    (values.as<float>().data() + first, static_cast<std::size_t>(std::min(kItemElements, total - first)), cap);
+  over_items(team, values.shape().num_elements(), kItemElements, [&](std::int64_t first, std::int64_t count) {
+    HWY_DYNAMIC_DISPATCH(cap_range)(values.as<float>().data() + first, static_cast<std::size_t>(count), cap);
   });
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cpu/elementwise.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/bf16.h"
-#include "base/units.h"
+#include "ops/cpu/items.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/elementwise.cc"  // NOLINT
@@ -61,10 +60,9 @@ constexpr std::int64_t kItemElements = 1 << 15;
 }  // namespace
 
 void add(WorkerTeam& team, const TensorView& out, const TensorView& a, const TensorView& b) {
-  const std::int64_t total = out.shape().num_elements();
-  team.for_each(div_ceil(total, kItemElements), [&](std::int64_t item_idx, std::size_t) {
-    const auto first = static_cast<std::size_t>(item_idx * kItemElements);
-    const auto count = static_cast<std::size_t>(std::min(kItemElements, total - item_idx * kItemElements));
+  over_items(team, out.shape().num_elements(), kItemElements, [&](std::int64_t from, std::int64_t num_elements) {
+    const auto first = static_cast<std::size_t>(from);
+    const auto count = static_cast<std::size_t>(num_elements);
     if (out.dtype() == DType::kF32) {
       HWY_DYNAMIC_DISPATCH(add_f32)
       (&out.as<float>()[first], &a.as<float>()[first], &b.as<float>()[first], count);
@@ -76,10 +74,9 @@ void add(WorkerTeam& team, const TensorView& out, const TensorView& a, const Ten
 }
 
 void round_to(WorkerTeam& team, const TensorView& out, const TensorView& in) {
-  const std::int64_t total = out.shape().num_elements();
-  team.for_each(div_ceil(total, kItemElements), [&](std::int64_t item_idx, std::size_t) {
-    const auto first = static_cast<std::size_t>(item_idx * kItemElements);
-    const auto count = static_cast<std::size_t>(std::min(kItemElements, total - item_idx * kItemElements));
+  over_items(team, out.shape().num_elements(), kItemElements, [&](std::int64_t from, std::int64_t num_elements) {
+    const auto first = static_cast<std::size_t>(from);
+    const auto count = static_cast<std::size_t>(num_elements);
     if (out.dtype() == DType::kF32) {
       HWY_DYNAMIC_DISPATCH(round_f32)(&out.as<float>()[first], &in.as<float>()[first], count);
     } else {
@@ -91,12 +88,10 @@ void round_to(WorkerTeam& team, const TensorView& out, const TensorView& in) {
 void copy_columns(WorkerTeam& team, const ColumnCopy& copy) {
   constexpr std::int64_t kItemRows = 64;
   const auto element_bytes = static_cast<std::int64_t>(size_bytes(copy.to.dtype()));
-  const std::int64_t num_rows = copy.to.shape()[0];
   const std::int64_t to_stride = copy.to.shape()[1] * element_bytes;
   const std::int64_t from_stride = copy.from.shape()[1] * element_bytes;
-  team.for_each(static_cast<std::int64_t>(div_ceil(num_rows, kItemRows)), [&](std::int64_t item_idx, std::size_t) {
-    const std::int64_t last = std::min(num_rows, (item_idx + 1) * kItemRows);
-    for (std::int64_t row = item_idx * kItemRows; row < last; ++row) {
+  over_items(team, copy.to.shape()[0], kItemRows, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t row = first; row < first + count; ++row) {
       std::memcpy(copy.to.bytes().data() + row * to_stride + copy.to_col * element_bytes,
                   copy.from.bytes().data() + row * from_stride + copy.from_col * element_bytes,
                   static_cast<std::size_t>(copy.num_cols * element_bytes));

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cpu/embedding.h"
 
-#include <algorithm>
 #include <span>
 
 #include <fmt/format.h>
 
 #include "base/bf16.h"
 #include "base/error.h"
-#include "base/units.h"
+#include "ops/cpu/items.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/embedding.cc"  // NOLINT
@@ -105,10 +104,8 @@ void embedding_forward(WorkerTeam& team, const EmbeddingForward& args) {
 // Tokens may share a row, so threads share columns out, not tokens.
 void embedding_backward(WorkerTeam& team, const EmbeddingBackward& args) {
   require_rows(args.ids, args.dtable, args.range);
-  const std::int64_t dim = args.dtable.shape()[1];
-  team.for_each(static_cast<std::int64_t>(div_ceil(dim, kItemCols)), [&](std::int64_t item_idx, std::size_t) {
-    const std::int64_t first_col = item_idx * kItemCols;
-    HWY_DYNAMIC_DISPATCH(backward_columns)(args, first_col, std::min(kItemCols, dim - first_col));
+  over_items(team, args.dtable.shape()[1], kItemCols, [&](std::int64_t first_col, std::int64_t num_cols) {
+    HWY_DYNAMIC_DISPATCH(backward_columns)(args, first_col, num_cols);
   });
 }
 

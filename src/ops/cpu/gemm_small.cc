@@ -5,6 +5,7 @@
 
 #include "base/bf16.h"
 #include "ops/cpu/gemm_scratch.h"
+#include "ops/cpu/items.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/gemm_small.cc"  // NOLINT
@@ -154,9 +155,7 @@ void gemm_small(WorkerTeam& team, const Gemm& args, GemmPath path, decltype(Gemm
   const GemmOutput output = gemm_output(args);
   const SumItem sum_item = sum_item_of(path);
   const auto row_bytes = extents.k * static_cast<std::int64_t>(size_bytes(args.b.dtype()));
-  team.for_each((extents.n + kItemColumns - 1) / kItemColumns, [&](std::int64_t item_idx, std::size_t) {
-    const std::int64_t first = item_idx * kItemColumns;
-    const std::int64_t num_columns = std::min(kItemColumns, extents.n - first);
+  over_items(team, extents.n, kItemColumns, [&](std::int64_t first, std::int64_t num_columns) {
     alignas(64) float sums[kMaxRows * kItemColumns];
     sum_item({.sums = sums,
               .a = a,

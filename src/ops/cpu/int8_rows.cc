@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "base/bf16.h"
-#include "base/units.h"
+#include "ops/cpu/items.h"
 #include "ops/cpu/quantize.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -93,25 +93,17 @@ HWY_EXPORT(dequantize_rows);
 
 constexpr std::int64_t kItemRows = 8;
 
-// work(first row, end row) for all rows.
-template <typename Work>
-void over_rows(WorkerTeam& team, std::int64_t num_rows, const Work& work) {
-  team.for_each(static_cast<std::int64_t>(div_ceil(num_rows, kItemRows)), [&](std::int64_t item_idx, std::size_t) {
-    work(item_idx * kItemRows, std::min(num_rows, (item_idx + 1) * kItemRows));
-  });
-}
-
 }  // namespace
 
 void quantize_int8(WorkerTeam& team, const Int8Rows& to, const TensorView& from) {
-  over_rows(team, from.shape()[0], [&](std::int64_t first, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(quantize_rows)(to, from, first, end);
+  over_items(team, from.shape()[0], kItemRows, [&](std::int64_t first, std::int64_t count) {
+    HWY_DYNAMIC_DISPATCH(quantize_rows)(to, from, first, first + count);
   });
 }
 
 void dequantize_int8(WorkerTeam& team, const TensorView& to, const Int8Rows& from) {
-  over_rows(team, to.shape()[0], [&](std::int64_t first, std::int64_t end) {
-    HWY_DYNAMIC_DISPATCH(dequantize_rows)(to, from, first, end);
+  over_items(team, to.shape()[0], kItemRows, [&](std::int64_t first, std::int64_t count) {
+    HWY_DYNAMIC_DISPATCH(dequantize_rows)(to, from, first, first + count);
   });
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/bf16.h"
-#include "base/units.h"
+#include "ops/cpu/items.h"
 
 namespace sluice::cpu {
 namespace {
@@ -14,9 +14,8 @@ constexpr std::int64_t kItemRows = 64;
 
 template <typename Visit>
 void for_rows(WorkerTeam& team, std::int64_t num_rows, const Visit& visit) {
-  team.for_each(static_cast<std::int64_t>(div_ceil(num_rows, kItemRows)), [&](std::int64_t item_idx, std::size_t) {
-    const std::int64_t last = std::min(num_rows, (item_idx + 1) * kItemRows);
-    for (std::int64_t row = item_idx * kItemRows; row < last; ++row) visit(row);
+  over_items(team, num_rows, kItemRows, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t row = first; row < first + count; ++row) visit(row);
   });
 }
 

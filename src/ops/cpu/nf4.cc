@@ -6,6 +6,7 @@
 
 #include "base/bf16.h"
 #include "base/units.h"
+#include "ops/cpu/items.h"
 #include "ops/cpu/quantize.h"
 #include "ops/dynamic_map.h"
 
@@ -137,10 +138,9 @@ void quantize_nf4(WorkerTeam& team, const Nf4Tensor& to, const TensorView& from)
   const Nf4Sizes sizes = nf4_sizes(from.shape().num_elements());
   const std::int64_t num_blocks = sizes.num_absmax_codes;
   std::vector<float> absmax(static_cast<std::size_t>(num_blocks));
-  team.for_each(static_cast<std::int64_t>(div_ceil(num_blocks, kItemBlocks)), [&](std::int64_t item_idx, std::size_t) {
-    const std::int64_t first = item_idx * kItemBlocks;
+  over_items(team, num_blocks, kItemBlocks, [&](std::int64_t first, std::int64_t count) {
     HWY_DYNAMIC_DISPATCH(quantize_blocks)
-    (from, to.codes.as<std::uint8_t>().data(), absmax.data(), first, std::min(num_blocks, first + kItemBlocks));
+    (from, to.codes.as<std::uint8_t>().data(), absmax.data(), first, first + count);
   });
   double sum = 0;
   for (const float value : absmax) sum += static_cast<double>(value);
@@ -159,9 +159,8 @@ void dequantize_nf4(WorkerTeam& team, const Nf4Dequantize& args) {
   const auto num_blocks = static_cast<std::int64_t>(div_ceil(total, kNf4Block));
   const std::int64_t first_block = args.first_element / kNf4Block;
   const std::uint8_t* const codes = args.from.codes.as<std::uint8_t>().data() + args.first_element / 2;
-  team.for_each(static_cast<std::int64_t>(div_ceil(num_blocks, kItemBlocks)), [&](std::int64_t item_idx, std::size_t) {
-    const std::int64_t end = std::min(num_blocks, (item_idx + 1) * kItemBlocks);
-    for (std::int64_t block = item_idx * kItemBlocks; block < end; ++block) {
+  over_items(team, num_blocks, kItemBlocks, [&](std::int64_t first, std::int64_t num_in_item) {
+    for (std::int64_t block = first; block < first + num_in_item; ++block) {
       const std::int64_t at = block * kNf4Block;
       const auto count = static_cast<std::size_t>(std::min(kNf4Block, total - at));
       const float absmax = absmax_of(args.from, first_block + block);

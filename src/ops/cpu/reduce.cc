@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cpu/reduce.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "base/bf16.h"
 #include "base/units.h"
+#include "ops/cpu/items.h"
 #include "ops/cpu/row_blocks.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -114,10 +114,9 @@ void add_column_sums(WorkerTeam& team, const TensorView& sums, const TensorView&
 void sum_of_squares(WorkerTeam& team, const TensorView& sum, const TensorView& values) {
   const std::int64_t total = values.shape().num_elements();
   std::vector<double> partial(div_ceil(total, kItemElements));
-  team.for_each(static_cast<std::int64_t>(partial.size()), [&](std::int64_t idx, std::size_t) {
-    const std::int64_t first = idx * kItemElements;
-    partial[static_cast<std::size_t>(idx)] = HWY_DYNAMIC_DISPATCH(squares)(
-        values, static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(kItemElements, total - first)));
+  over_items(team, total, kItemElements, [&](std::int64_t first, std::int64_t count) {
+    partial[static_cast<std::size_t>(first / kItemElements)] =
+        HWY_DYNAMIC_DISPATCH(squares)(values, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
   });
   double merged = 0;
   for (const double value : partial) merged += value;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "ops/cpu/items.h"
 
 namespace sluice::cpu {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 constexpr std::int64_t kMinRows = 32;
 constexpr std::int64_t kMaxBlocks = 256;
 
-constexpr std::size_t kItemCols = 256;
+constexpr std::int64_t kItemCols = 256;
 
 }  // namespace
 
@@ -29,9 +30,9 @@ std::int64_t RowBlocks::num_rows(std::int64_t block_idx) const {
 
 void BlockSums::add_to(WorkerTeam& team, std::span<float> totals) const {
   CHECK(totals.size() == num_cols_, "a total for each column");
-  team.for_each(static_cast<std::int64_t>(div_ceil(num_cols_, kItemCols)), [&](std::int64_t item_idx, std::size_t) {
-    const std::size_t first = static_cast<std::size_t>(item_idx) * kItemCols;
-    const std::size_t count = std::min(kItemCols, num_cols_ - first);
+  over_items(team, static_cast<std::int64_t>(num_cols_), kItemCols, [&](std::int64_t from, std::int64_t num_cols) {
+    const auto first = static_cast<std::size_t>(from);
+    const auto count = static_cast<std::size_t>(num_cols);
     std::array<double, kItemCols> merged{};
     for (std::size_t row = 0; row < sums_.size(); row += num_cols_) {
       for (std::size_t col = 0; col < count; ++col) merged[col] += sums_[row + first + col];

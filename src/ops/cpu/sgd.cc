@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cpu/sgd.h"
 
-#include <algorithm>
-
-#include "base/units.h"
+#include "ops/cpu/items.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/sgd.cc"  // NOLINT
@@ -54,10 +52,8 @@ constexpr std::int64_t kItemElements = 1 << 15;
 
 void sgd(WorkerTeam& team, const Sgd& args) {
   const std::int64_t total = args.weight.shape().num_elements();
-  team.for_each(static_cast<std::int64_t>(div_ceil(total, kItemElements)), [&](std::int64_t item_idx, std::size_t) {
-    const std::int64_t first = item_idx * kItemElements;
-    HWY_DYNAMIC_DISPATCH(descend)
-    (args, static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(kItemElements, total - first)));
+  over_items(team, total, kItemElements, [&](std::int64_t first, std::int64_t count) {
+    HWY_DYNAMIC_DISPATCH(descend)(args, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
   });
 }
 
