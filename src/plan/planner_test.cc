@@ -112,6 +112,29 @@ TEST(Planner, KeepsEverythingOnTheDeviceWhereItFits) {
   EXPECT_EQ(plan.forecast.load.drive_written_bytes, 0);
 }
 
+TEST(Planner, SpareDeviceMemoryHoldsIntermediatesAndTheStepIsShorter) {
+  // No state can make room for them elsewhere.
+  PlanRequest request = small_request({.device = 512 * kMiB, .host = 0, .drives = 0});
+  const Plan all = make_plan(request);
+  EXPECT_EQ(all.schedule.stored_layers, request.arch.num_layers());
+  Schedule schedule = all.schedule;
+  schedule.stored_layers = 0;
+  request.wave = schedule.wave;
+  request.group = schedule.group;
+  request.boundaries = schedule.boundaries;
+  request.budgets.device = step_memory(request.arch, schedule, all.buffers).device.total();
+  const Plan none = make_plan(request);
+  EXPECT_EQ(none.schedule.stored_layers, 0);
+  EXPECT_LT(all.forecast.step_s, 0.9 * none.forecast.step_s);
+  // Room for half of them, all but a byte.
+  request.budgets.device += (all.memory.device.total() - request.budgets.device) / 2 - 1;
+  const Plan some = make_plan(request);
+  EXPECT_TRUE(fits_by_step_memory(some));
+  EXPECT_EQ(some.schedule.stored_layers, request.arch.num_layers() / 2 - 1);
+  EXPECT_LT(all.forecast.step_s, some.forecast.step_s);
+  EXPECT_LT(some.forecast.step_s, none.forecast.step_s);
+}
+
 TEST(Planner, LeavesTheDrivesAloneWhereMemoryHoldsTheState) {
   const Plan plan = make_plan(small_request({48 * kMiB, 512 * kMiB, kGiB}));
   EXPECT_EQ(plan.memory.drives.total(), 0U);
