@@ -96,7 +96,7 @@ double ComputeSpeed::optimizer_bytes_per_s() {
   for (const TensorView& view : {args.m, args.v}) std::fill(view.bytes().begin(), view.bytes().end(), std::byte{0});
   const double seconds = median_seconds([&] { adamw(*stream_, args); });
   free();
-  return kOptimizerBytesPerElement * static_cast<double>(kOptimizerElements) / seconds;
+  return update_bytes_per_element(OptimizerState::kAdamWF32) * static_cast<double>(kOptimizerElements) / seconds;
 }
 
 // Small random numbers, as kernels are slower on denormals and some are faster on zeros.

@@ -48,10 +48,8 @@ struct StepCosts {
 
 StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Machine& machine);
 
-// What AdamW with f32 moments, by which machines are measured, reads and writes of an element: weight with its trailing
-// bits or f32, both moments, and the gradient read.
-inline constexpr double kOptimizerBytesPerElement = 28;
-// The same of any optimizer.
+// What an optimizer reads and writes of an element: weight with its trailing bits or f32, its state, and the gradient
+// read. Machines are measured by AdamW with f32 moments.
 double update_bytes_per_element(OptimizerState state);
 // Of so many elements, by the machine's CPU.
 double update_s(OptimizerState state, double num_elements, const Machine& machine);
