@@ -10,8 +10,8 @@ help: ## list the targets
 
 demo: ## install what is missing, build, and watch a small model learn a handbook on this machine
 	@scripts/setup run
-	@scripts/build release --target sluice
-	@scripts/demo
+	@scripts/build native
+	@scripts/demo build/native/bin/sluice
 
 test: ## install what is missing, build, run every test
 	@scripts/setup test

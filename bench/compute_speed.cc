@@ -128,7 +128,7 @@ double ComputeSpeed::optimizer_bytes_per_s() {
   for (const TensorView& view : {args.m, args.v}) stream_->clear(view.bytes());
   const double seconds = median_seconds([&] { adamw(*stream_, args); });
   free();
-  return kOptimizerBytesPerElement * static_cast<double>(kOptimizerElements) / seconds;
+  return update_bytes_per_element(OptimizerState::kAdamWF32) * static_cast<double>(kOptimizerElements) / seconds;
 }
 
 // Small random numbers, as kernels are slower on denormals and some are faster on zeros.
@@ -235,7 +235,7 @@ double ComputeSpeed::block(const MeasuredBlock& measured, DType dtype, const Mac
     Machine machine;
     machine.device = device;
     const StepCosts costs = step_costs(arch, shape, machine);
-    return costs.block_forward[0] + costs.block_backward[0];
+    return costs.block_forward[0] + costs.block_backward_s(0, 0);
   };
   Machine::Device rest = known;
   rest.flops_per_s = {kFree, kFree};

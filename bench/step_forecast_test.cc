@@ -96,7 +96,7 @@ class StepForecastTest : public testing::Test {
     Machine machine{.name = "a byte a second"};
     machine.device = {
         .kind = Processor::kCpu, .flops_per_s = {1, 1}, .attention_flops_per_s = {1, 1}, .memory_bytes_per_s = 1};
-    machine.host = {.num_cores = 1, .optimizer_bytes_per_s = kOptimizerBytesPerElement};
+    machine.host = {.num_cores = 1, .optimizer_bytes_per_s = update_bytes_per_element(OptimizerState::kAdamWF32)};
     machine.links = {1, 1};
     machine.drives = {{.name = "a drive",
                        .size_bytes = kTiB,

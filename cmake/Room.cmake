@@ -30,6 +30,17 @@ function(sluice_room name)
   endforeach()
   add_library(sluice_${name} STATIC ${sources})
   target_link_libraries(sluice_${name} PUBLIC ${links})
+  # Kernels are compiled once for each target, which precompiled headers cannot be.
+  if(SLUICE_NATIVE AND NOT name STREQUAL "ops")
+    target_precompile_headers(sluice_${name} PRIVATE <algorithm> <functional> <map> <memory> <mutex> <optional> <span>
+                              <string> <thread> <vector> <fmt/format.h>)
+    if(name MATCHES "^(text|format|plan|data|infer|train|bench|cli)$")
+      target_precompile_headers(sluice_${name} PRIVATE <nlohmann/json.hpp>)
+    endif()
+    if(name STREQUAL "cli")
+      target_precompile_headers(sluice_${name} PRIVATE <CLI/CLI.hpp>)
+    endif()
+  endif()
   if(SLUICE_HAS_CUDA AND name MATCHES "^(base|tensor|device)$")
     # These are in libsluice_cuda.so too.
     set_target_properties(sluice_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)

@@ -106,8 +106,8 @@ class Training(HandbookRuns):
         self.assertEqual(set(names.values()), {"steps", "nvme->host", "host->device", "compute", "device->host",
                                                "cpu-optimizer", "host->nvme"})
         spans = [event for event in trace if event["ph"] == "X"]
-        # Of this run's gradients none leave the device.
-        self.assertEqual({names[span["tid"]] for span in spans}, set(names.values()) - {"device->host"})
+        # Whether gradients leave the device is for the plan to say, which follows the machine's speeds.
+        self.assertLessEqual(set(names.values()) - {"device->host"}, {names[span["tid"]] for span in spans})
         self.assertEqual([span["name"] for span in spans if names[span["tid"]] == "steps"],
                          [f"step {idx}" for idx in range(1, 6)])
         step = next(event for event in reversed(events) if event["event"] == "step")

@@ -26,6 +26,7 @@ class WorkerTeam {
   std::size_t num_threads() const { return threads_.size() + 1; }
 
   // Runs item(item_idx, worker_idx) for every item in [0, num_items), worker_idx < num_threads(); returns when all ran.
+  // Items begin in their order, so that one may wait for what items before it do.
   using Item = std::function<void(std::int64_t item_idx, std::size_t worker_idx)>;
   void for_each(std::int64_t num_items, const Item& item);
 

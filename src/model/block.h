@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One transformer block, forward and backward, as its Architecture says. A pass puts work on the stream and returns;
-// what it is given stays alive until the stream has passed. The forward keeps nothing: the backward recomputes from the
-// block's input. The MLP goes over the tokens in chunks, so that its wide middle never exists for all of them.
+// what it is given stays alive until the stream has passed. The backward computes a block again from its input, unless
+// the forward was given memory to keep its intermediates in. The MLP goes over the tokens in chunks, so that its wide
+// middle need not exist for all of them.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +31,13 @@ struct BlockPass {
   DType dtype = DType::kBF16;    // of weights and activations
   std::span<std::byte> weights;  // the slice
   AdapterPass adapter;           // where the architecture has one
+  // Where the forward leaves what the backward would compute again, block_kept_bytes() or more. Empty: nowhere. The
+  // backward takes what the forward of the same batch left, once: it computes in place.
+  std::span<std::byte> kept;
 };
 
 // y = block(x); both (tokens, hidden), y may be x. With a cache, the batch is one document whose earlier tokens are in
-// it; its new keys and values are added.
+// it; its new keys and values are added, and nothing is kept for a backward.
 void block_forward(const BlockPass& pass, TensorView x, TensorView y, Workspace workspace,
                    const KvCache* cache = nullptr);
 
@@ -42,6 +46,8 @@ void block_forward(const BlockPass& pass, TensorView x, TensorView y, Workspace 
 void block_backward(const BlockPass& pass, std::span<std::byte> gradients, TensorView x, TensorView dy, TensorView dx,
                     Workspace workspace);
 
+std::uint64_t block_kept_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype);
+// With or without memory to keep intermediates in.
 std::uint64_t block_forward_workspace_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype);
 std::uint64_t block_backward_workspace_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype);
 

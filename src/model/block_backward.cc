@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backward of a block, from its input: the attention branch is recomputed whole, the MLP chunk by chunk together
-// with its gradient.
+// The backward of a block, from its input: unless the forward has kept them, the attention branch is recomputed whole,
+// the MLP chunk by chunk together with its gradient.
 #include "model/block_parts.h"
 #include "ops/elementwise.h"
 #include "ops/norm.h"
@@ -11,11 +11,8 @@ namespace {
 
 struct BackwardState {
   BlockAdapter adapter;
-  AttentionState attention;
-  TensorView mlp_input;   // (tokens, hidden): what the norm before the MLP reads, where that is not x
-  TensorView mlp_normed;  // (tokens, hidden), where it is not the attention's
-  MlpState mlp;
-  TensorView mlp_out;   // (chunk, hidden), for the norm after it
+  Intermediates forward;
+  TensorView mid;       // (chunk, intermediate)
   TensorView d_mid;     // (chunk, intermediate)
   TensorView d_out;     // (chunk, hidden), where there is a norm after the MLP
   TensorView d_normed;  // (tokens, hidden)
@@ -25,19 +22,14 @@ struct BackwardState {
 };
 
 BackwardState take_backward_state(const Architecture& arch, std::int64_t num_tokens, DType dtype,
-                                  Workspace& workspace) {
+                                  std::optional<Workspace> kept, Workspace& workspace) {
   const std::int64_t chunk = std::min(num_tokens, kMlpChunkTokens);
   const Shape hidden{num_tokens, arch.hidden};
   BackwardState state{.adapter = BlockAdapter(arch, num_tokens, dtype, Keep::kForBackward, workspace)};
-  state.attention = take_attention_state(arch, num_tokens, dtype, Keep::kForBackward, workspace);
-  if (arch.residual == Residual::kSerial) state.mlp_input = workspace.take(dtype, hidden);
-  if (arch.residual != Residual::kParallelShared) state.mlp_normed = workspace.take(dtype, hidden);
-  state.mlp = take_mlp_state(arch, num_tokens, dtype, workspace);
+  state.forward = take_intermediates(arch, num_tokens, dtype, kept, workspace);
+  state.mid = take_mlp_mid(arch, num_tokens, dtype, workspace);
   state.d_mid = workspace.take(dtype, {chunk, arch.intermediate});
-  if (arch.norm_after_mlp) {
-    state.mlp_out = workspace.take(dtype, {chunk, arch.hidden});
-    state.d_out = workspace.take(dtype, {chunk, arch.hidden});
-  }
+  if (arch.norm_after_mlp) state.d_out = workspace.take(dtype, {chunk, arch.hidden});
   state.d_normed = workspace.take(dtype, hidden);
   state.d_branch = workspace.take(dtype, hidden);
   state.d_heads = workspace.take(dtype, {num_tokens, arch.q_width()});
@@ -55,18 +47,20 @@ class Backward {
         weights_(view_block(arch_, pass.weights, pass.dtype)),
         gradients_(arch_.adapter.exists() ? BlockViews() : view_block(arch_, gradients, DType::kF32)),
         adapter_gradients_(gradients),
-        state_(take_backward_state(arch_, num_tokens_, pass.dtype, workspace)),
+        state_(take_backward_state(arch_, num_tokens_, pass.dtype, kept_workspace(pass), workspace)),
+        forward_(state_.forward),
+        is_kept_(!pass.kept.empty()),
         matrices_{.weights = weights_, .adapter = state_.adapter} {
     state_.adapter.pack(stream_, pass.adapter);
   }
 
   void run(TensorView x, TensorView dy, TensorView dx) {
-    recompute(x);
+    if (!is_kept_) recompute(x);
     mlp(dy);
     switch (arch_.residual) {
       case Residual::kSerial:
         // What reaches the residual between the branches goes on into both the attention and x.
-        mlp_norm(state_.mlp_input);
+        mlp_norm(forward_.mlp_input);
         add(stream_, state_.d_branch, state_.d_branch, dy);
         attention(state_.d_branch, dx);
         if (dx.bytes().empty()) return;
@@ -94,11 +88,11 @@ class Backward {
 
  private:
   void recompute(TensorView x) {
-    run_attention(pass_, matrices_, x, state_.attention, nullptr);
-    if (arch_.residual == Residual::kSerial) add(stream_, state_.mlp_input, x, state_.attention.out);
-    const TensorView input = arch_.residual == Residual::kSerial ? state_.mlp_input : x;
+    run_attention(pass_, matrices_, x, forward_.attention, nullptr);
+    if (arch_.residual == Residual::kSerial) add(stream_, forward_.mlp_input, x, forward_.attention.out);
+    const TensorView input = arch_.residual == Residual::kSerial ? forward_.mlp_input : x;
     if (arch_.residual != Residual::kParallelShared) {
-      normalise(pass_, input, weights_.mlp_norm, weights_.mlp_norm_bias, state_.mlp_normed);
+      normalise(pass_, input, weights_.mlp_norm, weights_.mlp_norm_bias, forward_.mlp_normed);
     }
   }
 
@@ -128,19 +122,21 @@ class Backward {
   // d_normed = the gradient of what the MLP read.
   void mlp(TensorView dy) {
     const TensorView all_normed =
-        arch_.residual == Residual::kParallelShared ? state_.attention.normed : state_.mlp_normed;
+        arch_.residual == Residual::kParallelShared ? forward_.attention.normed : forward_.mlp_normed;
     for_each_chunk(num_tokens_, kMlpChunkTokens, [&](std::int64_t first, std::int64_t count) {
       const TensorView normed = all_normed.rows(first, count);
-      const MlpState mid = first_rows(state_.mlp, count);
+      const MlpState mid{.up = chunk_rows(forward_.up, first, count), .mid = state_.mid.rows(0, count)};
+      const TensorView out = arch_.norm_after_mlp ? chunk_rows(forward_.mlp_out, first, count) : TensorView();
+      if (is_kept_) {
+        activate(pass_, mid);
+      } else {
+        run_mlp(pass_, matrices_, normed, mid, out, first);
+      }
       TensorView d_out = dy.rows(first, count);
       if (arch_.norm_after_mlp) {
-        const TensorView out = state_.mlp_out.rows(0, count);
-        run_mlp(pass_, matrices_, normed, mid, out, first);
         const TensorView before_norm = state_.d_out.rows(0, count);
         norm(out, weights_.norm_after_mlp, d_out, before_norm, gradients_.norm_after_mlp, {});
         d_out = before_norm;
-      } else {
-        run_mlp(pass_, matrices_, normed, mid, {}, first);
       }
       const TensorView d_mid = state_.d_mid.rows(0, count);
       project_backward(Projection::kDown, mid.mid, d_out, d_mid, first);
@@ -157,7 +153,7 @@ class Backward {
 
   // d_normed = the gradient of what the attention read, where the block's dx is wanted.
   void attention(TensorView d_out, const TensorView& dx) {
-    const AttentionState& forward = state_.attention;
+    const AttentionState& forward = forward_.attention;
     TensorView d_raw = d_out;
     if (arch_.norm_after_attention) {
       d_raw = forward.out;  // what joined the residual is no longer needed
@@ -187,7 +183,7 @@ class Backward {
   void head_norms() {
     NormBackward args{.kind = arch_.norm,
                       .eps = arch_.norm_eps,
-                      .x = state_.attention.qkv_raw,
+                      .x = forward_.attention.qkv_raw,
                       .weight = weights_.q_norm,
                       .dy = state_.d_qkv,
                       .dx = state_.d_qkv,
@@ -213,6 +209,8 @@ class Backward {
   BlockViews gradients_;  // of the slice; empty where an adapter is trained
   std::span<std::byte> adapter_gradients_;
   BackwardState state_;
+  const Intermediates& forward_;
+  bool is_kept_;  // the forward's intermediates are there
   BlockMatrices matrices_;
 };
 
@@ -220,7 +218,7 @@ class Backward {
 
 std::uint64_t block_backward_workspace_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype) {
   Workspace counting;
-  take_backward_state(arch, num_tokens, dtype, counting);
+  take_backward_state(arch, num_tokens, dtype, std::nullopt, counting);
   return counting.used_bytes();
 }
 

@@ -30,6 +30,16 @@ void norm_heads(const BlockPass& pass, const BlockViews& weights, const Attentio
   copy_columns(stream, {state.qkv, v_col}, {state.qkv_raw, v_col}, arch.kv_width());
 }
 
+// Up to attention's output.
+AttentionState take_branch(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace) {
+  AttentionState state;
+  state.normed = workspace.take(dtype, {num_tokens, arch.hidden});
+  state.qkv = workspace.take(dtype, {num_tokens, arch.qkv_width()});
+  state.qkv_raw = arch.qk_norm ? workspace.take(dtype, {num_tokens, arch.qkv_width()}) : state.qkv;
+  state.heads = workspace.take(dtype, {num_tokens, arch.q_width()});
+  return state;
+}
+
 }  // namespace
 
 BlockViews view_block(const Architecture& arch, std::span<std::byte> slice, DType dtype) {
@@ -98,18 +108,40 @@ void normalise(const BlockPass& pass, TensorView x, TensorView weight, TensorVie
                {.kind = pass.arch->norm, .eps = pass.arch->norm_eps, .x = x, .weight = weight, .bias = bias, .y = y});
 }
 
-AttentionState take_attention_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Keep keep,
+AttentionState take_attention_state(const Architecture& arch, std::int64_t num_tokens, DType dtype,
                                     Workspace& workspace) {
-  AttentionState state;
-  state.normed = workspace.take(dtype, {num_tokens, arch.hidden});
-  state.qkv = workspace.take(dtype, {num_tokens, arch.qkv_width()});
-  state.qkv_raw = arch.qk_norm ? workspace.take(dtype, {num_tokens, arch.qkv_width()}) : state.qkv;
-  state.heads = workspace.take(dtype, {num_tokens, arch.q_width()});
-  if (keep == Keep::kForBackward) state.log_sum_exp = workspace.take(DType::kF32, {arch.num_heads, num_tokens});
+  AttentionState state = take_branch(arch, num_tokens, dtype, workspace);
   state.out = workspace.take(dtype, {num_tokens, arch.hidden});
-  const bool apart = arch.norm_after_attention && keep == Keep::kForBackward;
-  state.out_raw = apart ? workspace.take(dtype, {num_tokens, arch.hidden}) : state.out;
+  state.out_raw = state.out;
   return state;
+}
+
+Intermediates take_intermediates(const Architecture& arch, std::int64_t num_tokens, DType dtype,
+                                 std::optional<Workspace>& kept, Workspace& workspace) {
+  Workspace& lasting = kept ? *kept : workspace;
+  const std::int64_t mlp_tokens = kept ? num_tokens : std::min(num_tokens, kMlpChunkTokens);
+  const Shape hidden{num_tokens, arch.hidden};
+  Intermediates taken{.attention = take_branch(arch, num_tokens, dtype, lasting)};
+  AttentionState& attention = taken.attention;
+  attention.log_sum_exp = lasting.take(DType::kF32, {arch.num_heads, num_tokens});
+  attention.out = workspace.take(dtype, hidden);
+  attention.out_raw = arch.norm_after_attention ? lasting.take(dtype, hidden) : attention.out;
+  if (arch.residual == Residual::kSerial) taken.mlp_input = lasting.take(dtype, hidden);
+  if (arch.residual != Residual::kParallelShared) taken.mlp_normed = lasting.take(dtype, hidden);
+  taken.up = lasting.take(dtype, {mlp_tokens, arch.up_width()});
+  if (arch.norm_after_mlp) taken.mlp_out = lasting.take(dtype, {mlp_tokens, arch.hidden});
+  return taken;
+}
+
+std::optional<Workspace> kept_workspace(const BlockPass& pass) {
+  return pass.kept.empty() ? std::nullopt : std::optional<Workspace>(pass.kept);
+}
+
+std::uint64_t block_kept_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype) {
+  std::optional<Workspace> counting(std::in_place);
+  Workspace workspace;
+  take_intermediates(arch, num_tokens, dtype, counting, workspace);
+  return counting->used_bytes();
 }
 
 void turn_heads(const BlockPass& pass, TensorView qkv, Turn turn) {
@@ -166,24 +198,24 @@ void run_attention(const BlockPass& pass, const BlockMatrices& matrices, TensorV
   if (arch.norm_after_attention) normalise(pass, state.out_raw, weights.norm_after_attention, {}, state.out);
 }
 
-MlpState take_mlp_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace) {
-  const std::int64_t chunk = std::min(num_tokens, kMlpChunkTokens);
-  MlpState state;
-  state.up = workspace.take(dtype, {chunk, arch.up_width()});
-  state.mid = workspace.take(dtype, {chunk, arch.intermediate});
-  return state;
+TensorView take_mlp_mid(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace) {
+  return workspace.take(dtype, {std::min(num_tokens, kMlpChunkTokens), arch.intermediate});
 }
 
-MlpState first_rows(const MlpState& state, std::int64_t num_rows) {
-  return {.up = state.up.rows(0, num_rows), .mid = state.mid.rows(0, num_rows)};
+TensorView chunk_rows(const TensorView& rows, std::int64_t first_token, std::int64_t num_tokens) {
+  const bool has_all = first_token + num_tokens <= rows.shape()[0];
+  return rows.rows(has_all ? first_token : 0, num_tokens);
+}
+
+void activate(const BlockPass& pass, const MlpState& state) {
+  activation_forward(*pass.stream,
+                     {.activation = pass.arch->activation, .gating = pass.arch->gating, .x = state.up, .h = state.mid});
 }
 
 void run_mlp(const BlockPass& pass, const BlockMatrices& matrices, TensorView normed, const MlpState& state,
              TensorView out, std::int64_t first_token) {
-  const Architecture& arch = *pass.arch;
   project(pass, matrices, Projection::kUp, normed, state.up, first_token);
-  activation_forward(*pass.stream,
-                     {.activation = arch.activation, .gating = arch.gating, .x = state.up, .h = state.mid});
+  activate(pass, state);
   if (!out.bytes().empty()) project(pass, matrices, Projection::kDown, state.mid, out, first_token);
 }
 

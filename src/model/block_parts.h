@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "model/block.h"
 #include "ops/gemm.h"
@@ -45,7 +46,8 @@ struct AttentionState {
   TensorView out;          // (tokens, hidden): what joins the residual
 };
 
-AttentionState take_attention_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Keep keep,
+// The forward's own, without what only a backward reads.
+AttentionState take_attention_state(const Architecture& arch, std::int64_t num_tokens, DType dtype,
                                     Workspace& workspace);
 void run_attention(const BlockPass& pass, const BlockMatrices& matrices, TensorView x, const AttentionState& state,
                    const KvCache* cache);
@@ -53,17 +55,34 @@ void run_attention(const BlockPass& pass, const BlockMatrices& matrices, TensorV
 void turn_heads(const BlockPass& pass, TensorView qkv, Turn turn);
 AttentionShape attention_shape(const Architecture& arch, std::int64_t layer_idx);
 
+// What a backward reads of the forward, besides the block's input.
+struct Intermediates {
+  AttentionState attention;
+  TensorView mlp_input;   // (tokens, hidden): what the norm before the MLP reads, where that is not the block's input
+  TensorView mlp_normed;  // (tokens, hidden), where it is not the attention's
+  TensorView up;          // (tokens, up_width), or of a chunk
+  TensorView mlp_out;     // (tokens, hidden), or of a chunk: before the norm after the MLP, where there is one
+};
+// In the workspace, where the MLP's are those of a chunk; or all of them in `kept`, but for what joins the residual.
+Intermediates take_intermediates(const Architecture& arch, std::int64_t num_tokens, DType dtype,
+                                 std::optional<Workspace>& kept, Workspace& workspace);
+// The memory that a pass was given for them.
+std::optional<Workspace> kept_workspace(const BlockPass& pass);
+
 // A chunk of the MLP's middle.
 struct MlpState {
   TensorView up;   // (chunk, up_width)
   TensorView mid;  // (chunk, intermediate)
 };
-MlpState take_mlp_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace);
-MlpState first_rows(const MlpState& state, std::int64_t num_rows);
+TensorView take_mlp_mid(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace);
+// The rows of a chunk, in memory for all tokens or for a chunk at a time.
+TensorView chunk_rows(const TensorView& rows, std::int64_t first_token, std::int64_t num_tokens);
 // up and mid of `normed`, and, unless `out` is default-constructed, what the MLP gives before the norm after it.
 // first_token: that of the chunk.
 void run_mlp(const BlockPass& pass, const BlockMatrices& matrices, TensorView normed, const MlpState& state,
              TensorView out, std::int64_t first_token);
+// mid of up.
+void activate(const BlockPass& pass, const MlpState& state);
 
 // y = x Wᵀ + bias, and what the adapter adds.
 void project(const BlockPass& pass, const BlockMatrices& matrices, Projection projection, TensorView x, TensorView y,

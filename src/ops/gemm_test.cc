@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <string>
@@ -18,115 +17,13 @@
 #include "device/cpu/cpu_device.h"
 #include "ops/cpu/emulated_tiles.h"
 #include "ops/cpu/gemm.h"
-#include "ops/cpu/gemm_amx.h"
 #include "ops/cpu/gemm_blocked.h"
+#include "ops/cpu/gemm_tiled.h"
 #include "ops/cpu/gemm_vector.h"
+#include "ops/test_matrices.h"
 
 namespace sluice {
 namespace {
-
-class Matrix {
- public:
-  Matrix() = default;
-  Matrix(DType dtype, std::int64_t rows, std::int64_t columns)
-      : dtype_(dtype),
-        rows_(rows),
-        columns_(columns),
-        memory_(static_cast<std::size_t>(rows * columns) * size_bytes(dtype)) {}
-
-  static Matrix random(DType dtype, std::int64_t rows, std::int64_t columns, Random& random) {
-    Matrix matrix(dtype, rows, columns);
-    for (std::int64_t at = 0; at < rows * columns; ++at)
-      matrix.set(at, static_cast<float>(random.next() >> 40) * 0x1p-23F - 1);
-    return matrix;
-  }
-
-  double get(std::int64_t at) const {
-    if (dtype_ == DType::kF32) return view().as<float>()[static_cast<std::size_t>(at)];
-    return to_float(view().as<BF16>()[static_cast<std::size_t>(at)]);
-  }
-  void set(std::int64_t at, float value) const {
-    if (dtype_ == DType::kF32) {
-      view().as<float>()[static_cast<std::size_t>(at)] = value;
-    } else {
-      view().as<BF16>()[static_cast<std::size_t>(at)] = to_bf16(value);
-    }
-  }
-  TensorView view() const { return {memory_, dtype_, Shape({rows_, columns_})}; }
-  TensorView vector_view() const { return {memory_, dtype_, Shape({rows_ * columns_})}; }
-  bool same_bits(const Matrix& other) const {
-    return memory_.size() == other.memory_.size() &&
-           std::memcmp(memory_.data(), other.memory_.data(), memory_.size()) == 0;
-  }
-
- private:
-  DType dtype_ = DType::kF32;
-  std::int64_t rows_ = 0;
-  std::int64_t columns_ = 0;
-  mutable std::vector<std::byte> memory_;
-};
-
-struct Extents {
-  std::int64_t m;
-  std::int64_t n;
-  std::int64_t k;
-};
-
-struct Operands {
-  Matrix a;
-  Matrix b;
-  Matrix bias;
-  Transpose transpose_a = Transpose::kNo;
-  Transpose transpose_b = Transpose::kNo;
-};
-
-Operands random_operands(DType dtype, Extents extents, Transpose transpose_a, Transpose transpose_b, Random& random) {
-  Operands operands;
-  operands.a = transpose_a == Transpose::kYes ? Matrix::random(dtype, extents.k, extents.m, random)
-                                              : Matrix::random(dtype, extents.m, extents.k, random);
-  operands.b = transpose_b == Transpose::kYes ? Matrix::random(dtype, extents.n, extents.k, random)
-                                              : Matrix::random(dtype, extents.k, extents.n, random);
-  operands.bias = Matrix::random(dtype, 1, extents.n, random);
-  operands.transpose_a = transpose_a;
-  operands.transpose_b = transpose_b;
-  return operands;
-}
-
-struct Reference {
-  std::vector<double> value;
-  std::vector<double> magnitude;  // the sum of what was added, without signs: rounding errors grow with it
-};
-
-Reference product(const Operands& operands, Extents extents) {
-  Reference reference;
-  const bool a_is_km = operands.transpose_a == Transpose::kYes;
-  const bool b_is_nk = operands.transpose_b == Transpose::kYes;
-  std::vector<double> a(static_cast<std::size_t>(extents.m * extents.k));  // (m, k)
-  std::vector<double> b(static_cast<std::size_t>(extents.n * extents.k));  // (n, k)
-  for (std::int64_t k = 0; k < extents.k; ++k) {
-    for (std::int64_t m = 0; m < extents.m; ++m) {
-      a[static_cast<std::size_t>(m * extents.k + k)] = operands.a.get(a_is_km ? k * extents.m + m : m * extents.k + k);
-    }
-    for (std::int64_t n = 0; n < extents.n; ++n) {
-      b[static_cast<std::size_t>(n * extents.k + k)] = operands.b.get(b_is_nk ? n * extents.k + k : k * extents.n + n);
-    }
-  }
-  for (std::int64_t m = 0; m < extents.m; ++m) {
-    for (std::int64_t n = 0; n < extents.n; ++n) {
-      double value = 0;
-      double magnitude = 0;
-      for (std::int64_t k = 0; k < extents.k; ++k) {
-        const double term =
-            a[static_cast<std::size_t>(m * extents.k + k)] * b[static_cast<std::size_t>(n * extents.k + k)];
-        value += term;
-        magnitude += std::abs(term);
-      }
-      reference.value.push_back(value);
-      reference.magnitude.push_back(magnitude);
-    }
-  }
-  return reference;
-}
 
 // A way to run a product: each path that this CPU has, and tiles that are emulated.
 struct Way {
@@ -141,29 +38,14 @@ std::vector<Way> ways(DType dtype) {
     found.push_back(
         {std::string(name(path)), [path](WorkerTeam& team, const Gemm& args) { cpu::gemm(team, args, path); }});
   }
-  const std::vector<GemmPath>& paths = gemm_paths_available();
-  const bool can_pack = std::find(paths.begin(), paths.end(), GemmPath::kAvx512) != paths.end();
-  if (dtype == DType::kBF16 && can_pack) {
+  if (dtype == DType::kBF16 && has_path(GemmPath::kAvx512)) {
     found.push_back({"emulated tiles", [](WorkerTeam& team, const Gemm& args) {
                        if (args.c.bytes().empty()) return;
-                       cpu::gemm_blocked(team, args, cpu::amx_kernel_on<cpu::EmulatedTiles>());
+                       cpu::gemm_tiled(team, args, cpu::tiled_kernel_on<cpu::EmulatedTiles>());
                      }});
   }
   return found;
 }
-
-Gemm gemm_of(const Operands& operands, const Matrix& c, Into into = Into::kOverwrite) {
-  return {.a = operands.a.view(),
-          .b = operands.b.view(),
-          .c = c.view(),
-          .bias = {},
-          .transpose_a = operands.transpose_a,
-          .transpose_b = operands.transpose_b,
-          .into = into};
-}
-
-constexpr Transpose kTransposes[] = {Transpose::kNo, Transpose::kYes};
-constexpr DType kDTypes[] = {DType::kF32, DType::kBF16};
 
 void expect_right(const Way& way, const Operands& operands, const Reference& reference, Extents extents) {
   WorkerTeam team(2);
@@ -193,9 +75,10 @@ void expect_right(const Way& way, const Operands& operands, const Reference& ref
 }
 
 TEST(Gemm, AgreesWithATripleLoopInDoublePrecision) {
-  const Extents shapes[] = {{1, 1, 1},    {1, 17, 5},   {2, 33, 64},   {3, 40, 129},  {5, 7, 300},   {16, 16, 32},
-                            {17, 31, 33}, {32, 32, 31}, {33, 65, 1},   {48, 96, 257}, {64, 19, 513}, {9, 300, 70},
-                            {300, 9, 70}, {70, 70, 70}, {130, 50, 66}, {1, 200, 515}, {31, 1, 90}};
+  const Extents shapes[] = {{1, 1, 1},     {1, 17, 5},   {2, 33, 64},    {3, 40, 129},  {5, 7, 300},
+                            {16, 16, 32},  {17, 31, 33}, {32, 32, 31},   {33, 65, 1},   {48, 96, 257},
+                            {64, 19, 513}, {9, 300, 70}, {300, 9, 70},   {70, 70, 70},  {130, 50, 66},
+                            {1, 200, 515}, {31, 1, 90},  {40, 33, 2080}, {35, 70, 1100}};
   Random random(1);
   for (const Extents extents : shapes) {
     for (const DType dtype : kDTypes) {
@@ -237,38 +120,24 @@ TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
   }
 }
 
-// A CPU that has them packs for the emulated tiles; the baseline stands for those with vectors.
-std::vector<cpu::GemmKernel> blocked_kernels() {
-  std::vector<cpu::GemmKernel> kernels{cpu::baseline_kernel(DType::kBF16)};
-  const std::vector<GemmPath>& paths = gemm_paths_available();
-  if (std::find(paths.begin(), paths.end(), GemmPath::kAvx512) != paths.end()) {
-    kernels.push_back(cpu::amx_kernel_on<cpu::EmulatedTiles>());
-  }
-  return kernels;
-}
-
 TEST(Gemm, GivesTheSameBitsWhateverTheBlocksOfC) {
   Random random(9);
   const Extents extents{75, 139, 530};
+  const cpu::GemmKernel kernel = cpu::baseline_kernel(DType::kBF16);
   for (const Transpose transpose_a : kTransposes) {
     for (const Transpose transpose_b : kTransposes) {
       const Operands operands = random_operands(DType::kBF16, extents, transpose_a, transpose_b, random);
-      for (const cpu::GemmKernel& kernel : blocked_kernels()) {
-        WorkerTeam team(2);
-        const Matrix wanted(DType::kF32, extents.m, extents.n);
-        cpu::GemmKernel packs_both = kernel;
-        packs_both.pack_both_bytes = 1 << 24;
-        cpu::gemm_blocked(team, gemm_of(operands, wanted), packs_both);
-        for (const std::int64_t max_rows : {1, 40, 70}) {
-          cpu::GemmKernel small = kernel;
-          small.max_local = max_rows;
-          small.max_shared = max_rows;
-          small.stretch_bytes = 1;
-          small.pack_both_bytes = 0;
-          const Matrix c(DType::kF32, extents.m, extents.n);
-          cpu::gemm_blocked(team, gemm_of(operands, c), small);
-          EXPECT_TRUE(c.same_bits(wanted)) << max_rows;
-        }
+      WorkerTeam team(2);
+      const Matrix wanted(DType::kF32, extents.m, extents.n);
+      cpu::gemm_blocked(team, gemm_of(operands, wanted), kernel);
+      for (const std::int64_t max_rows : {1, 40, 70}) {
+        cpu::GemmKernel small = kernel;
+        small.max_local = max_rows;
+        small.max_shared = max_rows;
+        small.stretch_bytes = 1;
+        const Matrix c(DType::kF32, extents.m, extents.n);
+        cpu::gemm_blocked(team, gemm_of(operands, c), small);
+        EXPECT_TRUE(c.same_bits(wanted)) << max_rows;
       }
     }
   }

@@ -64,6 +64,18 @@ TEST(Machine, DrivesHoldPartsThatFollowTheirSpeed) {
   EXPECT_EQ(machine.drives_size_bytes(), 450U);                 // and is full first
 }
 
+TEST(Machine, DrivesThatShareOneSpeedBothWaysHaveLessOfEither) {
+  Machine machine = free_machine();
+  MachineDrive drive{.name = "a drive", .size_bytes = kMiB, .read_bytes_per_s = 6e9, .write_bytes_per_s = 4e9};
+  machine.drives = {drive};
+  EXPECT_DOUBLE_EQ(machine.drives_both_ways(), 1);  // nothing is known of it
+  drive.mixed_bytes_per_s = 5e9;
+  machine.drives.push_back(drive);
+  EXPECT_DOUBLE_EQ(machine.drives_both_ways(), 0.5);
+  const Machine read = machine_from_json(nlohmann::json(to_json(machine)), "m.json");
+  EXPECT_DOUBLE_EQ(read.drives_both_ways(), 0.5);
+}
+
 TEST(Machine, WithoutDrivesThereIsNothing) {
   Machine machine = free_machine();
   machine.drives.clear();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "device/device.h"
 #include "model/slice_layout.h"
 #include "tier/store_format.h"
 
@@ -79,6 +80,11 @@ std::array<Part, 3> filling_order(const Architecture& arch, Residence residence)
   return {Part::kWeights, Part::kGradients, Part::kOptimizer};
 }
 
+// Of all micro-batches of a wave.
+std::uint64_t stored_layer_bytes(const Architecture& arch, const Schedule& schedule) {
+  return static_cast<std::uint64_t>(schedule.wave) * round_up(stored_bytes(arch, schedule), Device::kAlignment);
+}
+
 }  // namespace
 
 std::uint64_t excess_bytes(const StepMemory& memory, const TierBudgets& budgets) {
@@ -130,6 +136,20 @@ std::size_t spare_weight_places(const PlacementRequest& request, const Placed& p
       request.sizes->begin(), request.sizes->end(), [](const SliceSizes& sizes) { return !sizes.has_small_weights; }));
   const std::size_t room = beyond(request.budgets.device, placed.memory.device.total()) / one;
   return std::min(room, num_large - std::min(num_large, placed.schedule.weight_places));
+}
+
+std::int64_t spare_stored_layers(const PlacementRequest& request, const Placed& placed) {
+  const std::uint64_t one = stored_layer_bytes(*request.arch, placed.schedule);
+  const std::uint64_t room = beyond(request.budgets.device, placed.memory.device.total()) / one;
+  const std::int64_t left = request.arch->num_layers() - placed.schedule.stored_layers;
+  return static_cast<std::int64_t>(std::min(room, static_cast<std::uint64_t>(left)));
+}
+
+Placed store_layers(const Architecture& arch, Placed placed, std::int64_t num_layers) {
+  placed.memory.device.activations +=
+      stored_layer_bytes(arch, placed.schedule) * static_cast<std::uint64_t>(num_layers);
+  placed.schedule.stored_layers += num_layers;
+  return placed;
 }
 
 }  // namespace sluice

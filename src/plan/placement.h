@@ -56,5 +56,9 @@ std::size_t least_weight_places(const Schedule& schedule);
 std::size_t least_gradient_places(const Architecture& arch, const Schedule& schedule);
 // Room for so many more places for weights, within the device's budget.
 std::size_t spare_weight_places(const PlacementRequest& request, const Placed& placed);
+// Room for the intermediates of so many more layers.
+std::int64_t spare_stored_layers(const PlacementRequest& request, const Placed& placed);
+// The same with the intermediates of so many more layers.
+Placed store_layers(const Architecture& arch, Placed placed, std::int64_t num_layers);
 
 }  // namespace sluice

@@ -83,6 +83,7 @@ Json to_json(const Architecture& arch, const Schedule& schedule) {
           {"gradient_places", schedule.gradient_places},
           {"boundaries", name(schedule.boundaries)},
           {"boundary_places", schedule.boundary_places},
+          {"stored_layers", schedule.stored_layers},
           {"slices", slices}};
 }
 
@@ -107,6 +108,7 @@ Schedule schedule_from_json(const nlohmann::json& json, const Architecture& arch
   schedule.gradient_places = places("gradient_places", least_gradient_places(arch, schedule));
   schedule.boundaries = home_of(reader, "boundaries");
   schedule.boundary_places = places("boundary_places", 1);
+  schedule.stored_layers = reader.require_int("stored_layers", 0, arch.num_layers());
   const std::string slices_key = "slices";
   if (!reader.has(slices_key) || !json.at(slices_key).is_array() || json.at(slices_key).size() != num_slices(arch)) {
     reader.fail(slices_key, fmt::format("a list of {}, one for each slice of the model", num_slices(arch)));

@@ -33,12 +33,15 @@ std::string failure_of(const nlohmann::json& json, const Architecture& arch) {
 
 TEST(PlanJson, ItsScheduleReadsBackAsItWas) {
   for (const OptimizerState optimizer : kOptimizerStates) {
-    const Plan plan = small_plan(optimizer);
+    Plan plan = small_plan(optimizer);
+    plan.schedule.stored_layers = 5;
     const nlohmann::json json = nlohmann::json::parse(to_json(plan).dump());
     const Schedule read = schedule_from_json(json.at("schedule"), plan.request.arch, "plan.json");
     EXPECT_EQ(read.optimizer, optimizer);
+    EXPECT_EQ(read.stored_layers, 5);
     EXPECT_EQ(to_json(plan.request.arch, read), to_json(plan.request.arch, plan.schedule));
-    EXPECT_EQ(step_memory(plan.request.arch, read, plan.buffers), plan.memory);
+    EXPECT_EQ(step_memory(plan.request.arch, read, plan.buffers),
+              step_memory(plan.request.arch, plan.schedule, plan.buffers));
   }
 }
 
@@ -52,6 +55,9 @@ TEST(PlanJson, RefusesASchedulesOfAnotherModelAndWhatTheTrainerCannotRun) {
   json = whole;
   json["weight_places"] = 0;
   EXPECT_THAT(failure_of(json, plan.request.arch), HasSubstr("weight_places"));
+  json = whole;
+  json["stored_layers"] = 9;
+  EXPECT_THAT(failure_of(json, plan.request.arch), HasSubstr("stored_layers"));
   json = whole;
   json["dtype"] = "f16";
   EXPECT_THAT(failure_of(json, plan.request.arch), HasSubstr("dtype"));
@@ -73,6 +79,15 @@ TEST(PlanText, KeepsToTheWidthOfTheTerminal) {
         ++width;
       }
     }
+  }
+}
+
+TEST(PlanText, SaysHowManyLayersAreStored) {
+  Plan plan = small_plan();
+  for (const auto& [layers, words] : std::vector<std::pair<std::int64_t, std::string>>{
+           {0, "every layer again"}, {5, "5 of 8 layers, the rest is computed again"}, {8, "all layers"}}) {
+    plan.schedule.stored_layers = layers;
+    EXPECT_THAT(render_plan(plan, 100), HasSubstr(words));
   }
 }
 

@@ -78,6 +78,12 @@ std::string count_of(std::size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : what.ends_with("ch") ? "es" : "s");
 }
 
+std::string stored_text(std::int64_t num_stored, std::int64_t num_layers) {
+  if (num_stored == 0) return "nothing: the backward computes every layer again";
+  if (num_stored == num_layers) return "all layers: nothing is computed again";
+  return fmt::format("{} of {} layers, the rest is computed again", num_stored, num_layers);
+}
+
 class PlanText {
  public:
   PlanText(const Plan& plan, std::size_t num_columns)
@@ -185,6 +191,7 @@ class PlanText {
     const bool away = schedule.boundaries != Home::kDevice;
     const std::vector<SliceHomes> one(1, {.weights = schedule.boundaries});
     line("  boundaries", where(one, &SliceHomes::weights) + places(away, schedule.boundary_places));
+    line("  stored", stored_text(schedule.stored_layers, plan_.request.arch.num_layers()));
     text_ += '\n';
   }
 

@@ -151,13 +151,22 @@ class Search {
         const std::size_t most = spare_weight_places(placing_, placed);
         for (const std::size_t weights : std::set<std::size_t>{0, 1, blocks, blocks + 2, most}) {
           if (weights > most) continue;
-          Candidate candidate{.placed = placed};
-          candidate.placed.schedule.weight_places += weights;
-          candidate.placed.memory.device.weights += weight_place * weights;
-          bound(candidate);
-          found_.push_back(std::move(candidate));
+          Placed with_weights = placed;
+          with_weights.schedule.weight_places += weights;
+          with_weights.memory.device.weights += weight_place * weights;
+          try_stored(with_weights);
         }
       }
+    }
+  }
+
+  // Device memory that is left spares recomputation.
+  void try_stored(const Placed& placed) {
+    const std::int64_t most = spare_stored_layers(placing_, placed);
+    for (const std::int64_t layers : std::set<std::int64_t>{0, most / 2, most}) {
+      Candidate candidate{.placed = store_layers(request_.arch, placed, layers)};
+      bound(candidate);
+      found_.push_back(std::move(candidate));
     }
   }
 
@@ -190,7 +199,9 @@ class Search {
 
     const StepCosts& costs = simulator_.costs();
     const double forward_s = costs.forward_s();
-    double compute_s = (forward_s + costs.backward_s()) * static_cast<double>(request_.accumulation) + gradients_s_;
+    double compute_s =
+        (forward_s + costs.backward_s(schedule.stored_layers)) * static_cast<double>(request_.accumulation) +
+        gradients_s_;
     const double beside_s = forward_s * static_cast<double>(schedule.wave);
     const double after_s = compute_s - beside_s;
     // One set of cores does both.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schedules that a plan is chosen from: waves, groups, homes and numbers of places, each within the budgets, with a
-// bound below which its step cannot be, so that most need no simulation.
+// The schedules that a plan is chosen from: waves, groups, homes, numbers of places and of stored layers, each within
+// the budgets, with a bound below which its step cannot be, so that most need no simulation.
 #pragma once
 
 #include <cstdint>

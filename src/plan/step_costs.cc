@@ -41,26 +41,29 @@ double adapter_elements(const Architecture& arch) {
   return sum;
 }
 
-// What a block's kernels move through memory beside the arithmetic of its products: forward, and all of the backward.
+// What a block's kernels move through memory beside the arithmetic of its products.
 struct BlockBytes {
   double forward = 0;
-  double backward = 0;
+  double recompute = 0;
+  double backward = 0;  // the rest of it
 };
 
 // Weights are read for each product, gradients of weights are added to where they lie. Of a token: what norms, rotary
 // embedding, activation and residual sums read and write, one pass each; the backward does all of it again, then undoes
-// it, with one more operand.
+// it, with one more operand. The activation is done again even of a block that was stored.
 BlockBytes block_bytes(const Architecture& arch, double matrices, double tokens, double width) {
   const auto hidden = static_cast<double>(arch.hidden);
   const auto turned = static_cast<double>(arch.q_width() + arch.kv_width());
   const auto middle = static_cast<double>(arch.intermediate);
   const auto up = static_cast<double>(arch.up_width());
   const double norms = 2 + (arch.norm_after_attention ? 1 : 0) + (arch.norm_after_mlp ? 1 : 0);
-  const double forward = norms * 2 * hidden + 2 * 3 * hidden + 2 * turned + up + middle;
+  const double activation = up + middle;
+  const double recompute = norms * 2 * hidden + 2 * 3 * hidden + 2 * turned;
   const double backward = norms * 4 * hidden + 2 * 3 * hidden + 2 * turned + 2 * up + middle;
   const double summed = arch.adapter.exists() ? 0 : matrices * 2 * sizeof(float);
-  return {.forward = (matrices + tokens * forward) * width,
-          .backward = (2 * matrices + tokens * (forward + backward)) * width + summed};
+  return {.forward = (matrices + tokens * (recompute + activation)) * width,
+          .recompute = (matrices + tokens * recompute) * width,
+          .backward = (matrices + tokens * (activation + backward)) * width + summed};
 }
 
 // Keys that a query sees, on average.
@@ -78,10 +81,18 @@ double StepCosts::forward_s() const {
   return std::accumulate(block_forward.begin(), block_forward.end(), num_ranges * embed + embed_positions);
 }
 
-double StepCosts::backward_s() const {
+double StepCosts::block_backward_s(std::int64_t layer_idx, std::int64_t stored_layers) const {
+  const auto idx = static_cast<std::size_t>(layer_idx);
+  const bool is_stored = layer_idx >= static_cast<std::int64_t>(block_backward.size()) - stored_layers;
+  return block_backward[idx] + (is_stored ? 0 : block_recompute[idx]);
+}
+
+double StepCosts::backward_s(std::int64_t stored_layers) const {
   const auto num_ranges = static_cast<double>(heads.size());
-  double sum =
-      std::accumulate(block_backward.begin(), block_backward.end(), num_ranges * embed_backward + positions_backward);
+  double sum = num_ranges * embed_backward + positions_backward;
+  for (std::int64_t idx = 0; idx < static_cast<std::int64_t>(block_backward.size()); ++idx) {
+    sum += block_backward_s(idx, stored_layers);
+  }
   for (const Head& head : heads) sum += heads.size() == 1 ? head.at_once : head.statistics + head.gradients;
   return heads.size() > 1 ? sum + heads.front().end : sum;
 }
@@ -138,9 +149,10 @@ StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Mac
     const BlockBytes bytes = block_bytes(arch, matrices, tokens, width);
     costs.block_forward.push_back(product_s * (matrices + adapter) + attention_s * kAttentionProducts +
                                   bytes.forward / memory_rate);
-    costs.block_backward.push_back(product_s * (again + with_weights * matrices + 4 * adapter) +
-                                   attention_s * (kAttentionProducts + kAttentionBackwardProducts) +
-                                   bytes.backward / memory_rate);
+    costs.block_recompute.push_back(product_s * (again + adapter) + attention_s * kAttentionProducts +
+                                    bytes.recompute / memory_rate);
+    costs.block_backward.push_back(product_s * (with_weights * matrices + 3 * adapter) +
+                                   attention_s * kAttentionBackwardProducts + bytes.backward / memory_rate);
   }
 
   if (arch.num_layers() > 0 && is_packed(arch, block_slice(arch, 0))) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long the parts of a training step take on a machine, each alone: floating-point operations over rates, and bytes
 // over the speed of memory or of links. What a part computes is counted as the model's code does it: the backward
-// recomputes a block, the head of several ranges computes its logits twice.
+// recomputes a block that was not stored, the head of several ranges computes its logits twice.
 #pragma once
 
 #include <cstdint>
@@ -29,26 +29,27 @@ struct StepCosts {
     double gradients = 0;
     double end = 0;
   };
-  std::vector<double> block_forward;   // one a layer
-  std::vector<double> block_backward;  // the recomputation with it
-  double block_unpack = 0;             // of a wave, where blocks are kept packed
-  std::vector<Head> heads;             // one a range of the vocabulary
-  double embed = 0;                    // a range
+  std::vector<double> block_forward;    // one a layer
+  std::vector<double> block_recompute;  // what the backward does first, of a layer that is not stored
+  std::vector<double> block_backward;   // and the rest of it
+  double block_unpack = 0;              // of a wave, where blocks are kept packed
+  std::vector<Head> heads;              // one a range of the vocabulary
+  double embed = 0;                     // a range
   double embed_backward = 0;
   double embed_positions = 0;
   double positions_backward = 0;
 
+  // Of a layer's backward, where the last so many are stored.
+  double block_backward_s(std::int64_t layer_idx, std::int64_t stored_layers) const;
   // Of a micro-batch: the forward up to the head, and all that follows.
   double forward_s() const;
-  double backward_s() const;
+  double backward_s(std::int64_t stored_layers) const;
 };
 
 StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Machine& machine);
 
-// What AdamW with f32 moments, by which machines are measured, reads and writes of an element: weight with its trailing
-// bits or f32, both moments, and the gradient read.
-inline constexpr double kOptimizerBytesPerElement = 28;
-// The same of any optimizer.
+// What an optimizer reads and writes of an element: weight with its trailing bits or f32, its state, and the gradient
+// read. Machines are measured by AdamW with f32 moments.
 double update_bytes_per_element(OptimizerState state);
 // Of so many elements, by the machine's CPU.
 double update_s(OptimizerState state, double num_elements, const Machine& machine);

@@ -149,6 +149,14 @@ std::uint64_t num_boundary_places(const Architecture& arch, const Schedule& sche
   return wave + schedule.boundary_places;
 }
 
+std::uint64_t stored_bytes(const Architecture& arch, const Schedule& schedule) {
+  return block_kept_bytes(arch, schedule.batch_tokens, schedule.dtype);
+}
+
+std::uint64_t num_stored(const Schedule& schedule) {
+  return static_cast<std::uint64_t>(schedule.stored_layers * schedule.wave);
+}
+
 std::uint64_t workspace_bytes(const Architecture& arch, const Schedule& schedule) {
   const std::int64_t tokens = schedule.batch_tokens;
   return std::max({block_forward_workspace_bytes(arch, tokens, schedule.dtype),
@@ -189,6 +197,7 @@ StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const
                              gradients.small * small_gradient_places(schedule) +
                              on_device(num_slices(arch) * sizeof(float));
   memory.device.activations += num_boundary_places(arch, schedule) * on_device(boundary_bytes(arch, schedule)) +
+                               num_stored(schedule) * on_device(stored_bytes(arch, schedule)) +
                                on_device(workspace_bytes(arch, schedule)) +
                                wave * (on_device(head_state_bytes(arch, schedule)) + on_device(loss_bytes(schedule)) +
                                        on_device(Batch::size_bytes(arch, schedule.batch_tokens)));

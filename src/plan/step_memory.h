@@ -23,7 +23,7 @@ struct TierBytes {
   std::uint64_t weights = 0;
   std::uint64_t gradients = 0;
   std::uint64_t optimizer = 0;
-  std::uint64_t activations = 0;  // boundaries, workspace, the head's state, batches
+  std::uint64_t activations = 0;  // boundaries, stored intermediates, workspace, the head's state, batches
   std::uint64_t buffers = 0;      // staging, windows
 
   std::uint64_t total() const { return weights + gradients + optimizer + activations + buffers; }
@@ -78,6 +78,9 @@ std::size_t num_optimizer_windows(const Architecture& arch, const Schedule& sche
 
 std::uint64_t boundary_bytes(const Architecture& arch, const Schedule& schedule);
 std::uint64_t num_boundary_places(const Architecture& arch, const Schedule& schedule);
+// Of one layer and micro-batch, and how many of them there are.
+std::uint64_t stored_bytes(const Architecture& arch, const Schedule& schedule);
+std::uint64_t num_stored(const Schedule& schedule);
 std::uint64_t workspace_bytes(const Architecture& arch, const Schedule& schedule);
 std::uint64_t head_state_bytes(const Architecture& arch, const Schedule& schedule);
 std::uint64_t loss_bytes(const Schedule& schedule);

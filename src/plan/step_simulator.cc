@@ -158,7 +158,7 @@ class Walk {
         for (std::int64_t idx = last - 1; idx >= group_first(last); --idx) {
           const auto layer = static_cast<std::size_t>(idx);
           boundaries_.take({batch, layer});
-          flow_.compute(costs_.block_backward[layer]);
+          flow_.compute(costs_.block_backward_s(idx, schedule_.stored_layers));
           boundaries_.drop({batch, layer});
         }
       }

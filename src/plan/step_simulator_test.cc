@@ -55,6 +55,19 @@ TEST(StepSimulator, WithAllOnTheDeviceTheStepIsItsComputation) {
   EXPECT_EQ(forecast.load.of(Lane::kHostToDevice), 0);
 }
 
+TEST(StepSimulator, AStoredLayerIsNotComputedAgain) {
+  Machine machine = free_machine();
+  machine.device.flops_per_s.bf16 = 1e12;
+  Schedule schedule = schedule_of(kAllOnDevice);
+  schedule.stored_layers = 2;
+  const double saved = 2 * 2 * (kBlockMatrices - 256.0 * 680);
+  expect_close(simulate(machine, schedule).step_s, (product_flops() - kTokens * saved) / 1e12);
+  machine = free_machine();
+  machine.device.attention_flops_per_s.bf16 = 1e12;
+  const double flops = 2.0 * (2 * (2 + 5) + (2 + 2 + 5)) * kTokens * ((kTokens + 1) / 2.0) * 256;
+  expect_close(simulate(machine, schedule).step_s, flops / 1e12);
+}
+
 TEST(StepSimulator, AttentionSpansTheSequenceUnderItsMask) {
   Machine machine = free_machine();
   machine.device.attention_flops_per_s.bf16 = 1e12;

@@ -49,6 +49,7 @@ class SameBits : public testing::Test {
   Outcome run(const OpenedModel& opened, Architecture arch, Way way, std::int64_t num_steps) {
     way.schedule.batch_tokens = kRunBatchTokens;
     way.schedule.homes.assign(num_slices(arch), way.homes);
+    way.schedule.stored_layers = std::min(way.schedule.stored_layers, arch.num_layers());
     const ScratchDirectory directory;
     PosixFileSystem files;
     ThreadsEngine engine(4);
@@ -114,12 +115,17 @@ std::vector<Way> ways() {
       {.name = "device, 2 threads", .schedule = {.wave = 1}, .homes = kOnDevice},
       {.name = "host", .schedule = {.wave = 4, .is_one_wave = true}, .homes = kOnHost},
       {.name = "host, wave 1", .schedule = {.wave = 1}, .homes = kOnHost, .num_threads = 1},
-      {.name = "host, wave 2, group 3",
-       .schedule = {.wave = 2, .group = 3, .weight_places = 4, .gradient_places = 4, .boundaries = Home::kHost},
+      {.name = "host, wave 2, group 3, some layers stored",
+       .schedule = {.wave = 2,
+                    .group = 3,
+                    .weight_places = 4,
+                    .gradient_places = 4,
+                    .boundaries = Home::kHost,
+                    .stored_layers = 2},
        .homes = kOnHost},
       {.name = "drives", .schedule = {.wave = 4, .is_one_wave = true, .boundaries = Home::kHost}, .homes = kOnDrives},
-      {.name = "drives, wave 3, boundaries too",
-       .schedule = {.wave = 3, .boundaries = Home::kNvme, .boundary_places = 3},
+      {.name = "drives, wave 3, boundaries too, every layer stored",
+       .schedule = {.wave = 3, .boundaries = Home::kNvme, .boundary_places = 3, .stored_layers = 12},
        .homes = kOnDrives},
       {.name = "drives, wave 1, group 3",
        .schedule = {.wave = 1, .group = 3, .weight_places = 3, .gradient_places = 3, .boundaries = Home::kNvme},
@@ -135,7 +141,7 @@ std::vector<Way> ways() {
        .schedule = {.wave = 4, .boundaries = Home::kNvme},
        .homes = {Home::kDevice, Home::kNvme, Home::kNvme}},
       {.name = "mixed",
-       .schedule = {.wave = 2, .group = 5, .weight_places = 20, .gradient_places = 6},
+       .schedule = {.wave = 2, .group = 5, .weight_places = 20, .gradient_places = 6, .stored_layers = 1},
        .homes = {Home::kHost, Home::kNvme, Home::kHost}},
   };
 }

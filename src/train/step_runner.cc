@@ -65,6 +65,10 @@ StepRunner::StepRunner(Device& device, const Architecture& arch, RunKeeper& keep
       keeper.add(lookup_gradients_key(arch, slice_idx), bytes, home, Lifetime::kScratch);
     }
   }
+  CHECK(schedule.stored_layers <= arch.num_layers(), "no more layers are stored than there are");
+  for (std::uint64_t idx = 0; idx < num_stored(schedule); ++idx) {
+    stored_.push_back(device.allocate(stored_bytes(arch, schedule), "a block's stored intermediates"));
+  }
   const std::uint64_t block_bytes = unpacked_bytes(arch, schedule);
   for (std::int64_t idx = 0; block_bytes > 0 && idx < schedule.group; ++idx) {
     unpacked_.push_back(device.allocate(block_bytes, "an unpacked block"));
@@ -193,7 +197,8 @@ BlockPass StepRunner::block_pass(const StepWave::Member& member, std::int64_t la
                  .layer_idx = layer_idx,
                  .batch = member.batch.get(),
                  .dtype = schedule_.dtype,
-                 .weights = weights};
+                 .weights = weights,
+                 .kept = stored(member, layer_idx)};
   if (arch_.adapter.exists()) {
     const auto place = static_cast<std::uint64_t>(member.step_idx * arch_.num_layers() + layer_idx);
     pass.adapter = {.weights = keeper_.bytes(adapter_key(arch_, block_slice(arch_, layer_idx))),
@@ -201,6 +206,12 @@ BlockPass StepRunner::block_pass(const StepWave::Member& member, std::int64_t la
                     .dropout = wave_.aim == StepAim::kLearn ? arch_.adapter.dropout : 0};
   }
   return pass;
+}
+
+std::span<std::byte> StepRunner::stored(const StepWave::Member& member, std::int64_t layer_idx) const {
+  const std::int64_t first = arch_.num_layers() - schedule_.stored_layers;
+  if (wave_.aim == StepAim::kLossOnly || layer_idx < first) return {};
+  return stored_[static_cast<std::size_t>((layer_idx - first) * schedule_.wave + member.batch_idx)].bytes();
 }
 
 EndPass StepRunner::end_pass(const StepWave::Member& member) const {

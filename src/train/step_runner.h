@@ -77,6 +77,8 @@ class StepRunner {
   // A block of the group under way, ready to be computed with.
   std::span<std::byte> use_block(std::int64_t layer_idx, std::size_t idx_in_group);
   BlockPass block_pass(const StepWave::Member& member, std::int64_t layer_idx, std::span<std::byte> weights) const;
+  // Where a block's forward leaves its intermediates for its backward; empty: nowhere.
+  std::span<std::byte> stored(const StepWave::Member& member, std::int64_t layer_idx) const;
   EndPass end_pass(const StepWave::Member& member) const;
   Workspace workspace() const { return Workspace(workspace_.bytes()); }
 
@@ -91,6 +93,7 @@ class StepRunner {
   GradientPlaces gradients_;
   BoundaryPlaces boundaries_;
   Buffer workspace_;
+  std::vector<Buffer> stored_;  // intermediates of the last layers, of each micro-batch of a wave
   LossHead head_;
   std::vector<Buffer> unpacked_;  // for each block of a group, where blocks are kept packed
 

@@ -8,12 +8,14 @@
 #define SLUICE_OPS_CPU_ADAMW_INL_H_  // NOLINT
 #endif
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/bf16.h"
 #include "hwy/highway.h"
 #include "ops/adamw_factors.h"
+#include "ops/cpu/fetch.h"
 #include "ops/cpu/loop-inl.h"
 #include "ops/cpu/simd-inl.h"
 #include "ops/cpu/stochastic-inl.h"
@@ -26,6 +28,10 @@ struct WholeMoments {
   float* m;
   float* v;
 
+  HWY_INLINE void fetch(std::size_t at) const {
+    fetch_run(m + at);
+    fetch_run(v + at);
+  }
   template <class Part>
   HWY_INLINE void store(F32Tag d, F32 new_m, F32 new_v, std::size_t at, const Part& part) const {
     part.store(d, new_m, m + at);
@@ -39,6 +45,10 @@ struct RoundedMoments {
   RoundingKey key;
   std::uint32_t first_index;  // of element 0
 
+  HWY_INLINE void fetch(std::size_t at) const {
+    fetch_run(m + at);
+    fetch_run(v + at);
+  }
   template <class Part>
   HWY_INLINE void store(F32Tag d, F32 new_m, F32 new_v, std::size_t at, const Part& part) const {
     const U32 random = random_bits(key, first_index + static_cast<std::uint32_t>(at));
@@ -59,7 +69,7 @@ void update_range(const AdamWFactors& with, const Master& master, const Grad* gr
   const F32 inverse_correction = hn::Set(d, with.inverse_correction);
   const F32 eps = hn::Set(d, with.eps);
   const F32 step_size = hn::Set(d, with.step_size);
-  over_lanes(0, count, [&](std::size_t at, auto part) SLUICE_LANES {
+  const auto update = [&](std::size_t at, auto part) SLUICE_LANES {
     const F32 g = hn::Mul(part.load(d, grad + at), grad_scale);
     const F32 old_m = part.load(d, moments.m + at);
     const F32 new_m = hn::MulAdd(hn::Sub(g, old_m), m_share, old_m);
@@ -69,7 +79,16 @@ void update_range(const AdamWFactors& with, const Master& master, const Grad* gr
     const F32 decayed = hn::Mul(master.load(d, at, part), decay);
     master.store(d, hn::NegMulAdd(step_size, hn::Div(new_m, denominator), decayed), at, part);
     moments.store(d, new_m, new_v, at, part);
-  });
+  };
+  for (std::size_t first = 0; first < count; first += kFetchedRun) {
+    const std::size_t ahead = first + kElementsAhead;
+    if (ahead < count) {
+      fetch_run(grad + ahead);
+      master.fetch(ahead);
+      moments.fetch(ahead);
+    }
+    over_lanes(first, std::min(count, first + kFetchedRun), update);
+  }
 }
 
 }  // namespace HWY_NAMESPACE

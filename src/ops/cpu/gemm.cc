@@ -8,7 +8,9 @@
 #include "ops/cpu/gemm_avx512_bf16.h"
 #include "ops/cpu/gemm_blocked.h"
 #include "ops/cpu/gemm_small.h"
+#include "ops/cpu/gemm_tiled.h"
 #include "ops/cpu/gemm_vector.h"
+#include "ops/cpu/gemm_write_avx512.h"
 
 namespace sluice::cpu {
 namespace {
@@ -24,9 +26,13 @@ GemmKernel kernel_of(GemmPath path, DType dtype) {
     case GemmPath::kAvx512Bf16:
       return avx512_bf16_kernel();
     case GemmPath::kAmxBf16:
-      return amx_bf16_kernel();
+      break;  // has tiles, not this
   }
-  CHECK(false, "every path has a kernel");
+  CHECK(false, "every path but that of tiles has a kernel");
+}
+
+decltype(GemmKernel::write) write_of(GemmPath path, DType dtype) {
+  return path == GemmPath::kAmxBf16 ? write_avx512 : kernel_of(path, dtype).write;
 }
 
 }  // namespace
@@ -39,11 +45,12 @@ void gemm(WorkerTeam& team, const Gemm& args, GemmPath path) {
         "the path is there and takes the operands");
   const GemmExtents extents = gemm_extents(args);
   if (extents.m == 0 || extents.n == 0) return;
-  const GemmKernel kernel = kernel_of(path, args.a.dtype());
   if (gemm_small_takes(args)) {
-    gemm_small(team, args, path, kernel.write);
+    gemm_small(team, args, path, write_of(path, args.a.dtype()));
+  } else if (path == GemmPath::kAmxBf16) {
+    gemm_tiled(team, args, amx_tiled_kernel());
   } else {
-    gemm_blocked(team, args, kernel);
+    gemm_blocked(team, args, kernel_of(path, args.a.dtype()));
   }
 }
 

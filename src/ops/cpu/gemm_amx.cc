@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cpu/gemm_amx.h"
 
-#include "ops/cpu/gemm_pack_avx512.h"
-#include "ops/cpu/gemm_write_avx512.h"
+#include <cstdint>
+
+#include "hwy/base.h"
 
 HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16")
 namespace sluice::cpu {
 namespace {
+
+// What ldtilecfg reads: eight registers of 16 rows of 64 bytes.
+struct alignas(64) TileConfig {
+  std::uint8_t palette = 1;
+  std::uint8_t start_row = 0;
+  std::uint8_t reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t num_rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+static_assert(sizeof(TileConfig) == 64);
 
 // The instructions as assembly: compilers' own intrinsics take register numbers as literals, not as template arguments.
 struct TileRegisters {
@@ -39,26 +50,6 @@ HWY_POP_ATTRIBUTES
 
 namespace sluice::cpu {
 
-// A panel of each operand (16 KiB) fits the L1 together, so that the one that is used again stays there. An L2 of 2 MiB
-// is often that of two threads: a block's sums (256 KiB), a panel of k of each operand (64 and 256 KiB) and what is
-// fetched for the next take less than half of it.
-GemmKernel amx_kernel_without_unit() {
-  return {.rows = kAmxSide,
-          .columns = kAmxSide,
-          .k_step = kAmxStepK,
-          .panel_k = 256,
-          .packed_bytes = 2,
-          .max_local = 128,
-          .max_shared = 512,
-          .pack_both_bytes = 20 << 20,
-          .local_cost = 48,
-          .shared_cost = 32,
-          .pack_rows = pack_row_tiles,
-          .pack_columns = pack_column_tiles,
-          .transpose = transpose_sums,
-          .write = write_avx512};
-}
-
-GemmKernel amx_bf16_kernel() { return amx_kernel_on<TileRegisters>(); }
+TiledKernel amx_tiled_kernel() { return tiled_kernel_on<TileRegisters>(); }
 
 }  // namespace sluice::cpu

@@ -20,24 +20,6 @@ constexpr std::int64_t kPackedWidths = 4;
 
 std::int64_t blocks(std::int64_t value, std::int64_t block) { return (value + block - 1) / block; }
 
-GemmSource source_a(const Gemm& args) {
-  const GemmExtents extents = gemm_extents(args);
-  const bool is_km = args.transpose_a == Transpose::kYes;
-  return {.data = args.a.bytes().data(),
-          .element_bytes = static_cast<std::int64_t>(size_bytes(args.a.dtype())),
-          .row_stride = is_km ? 1 : extents.k,
-          .k_stride = is_km ? extents.m : 1};
-}
-
-GemmSource source_b(const Gemm& args) {
-  const GemmExtents extents = gemm_extents(args);
-  const bool is_nk = args.transpose_b == Transpose::kYes;
-  return {.data = args.b.bytes().data(),
-          .element_bytes = static_cast<std::int64_t>(size_bytes(args.b.dtype())),
-          .row_stride = is_nk ? extents.k : 1,
-          .k_stride = is_nk ? 1 : extents.n};
-}
-
 class BlockedGemm {
  public:
   BlockedGemm(WorkerTeam& team, const Gemm& args, const GemmKernel& kernel, std::int64_t max_k)
@@ -45,15 +27,14 @@ class BlockedGemm {
         kernel_(kernel),
         plan_(plan_gemm(kernel, args, max_k, team.num_threads())),
         output_(gemm_output(args)),
-        local_(plan_.swapped == plan_.local_is_rows ? source_b(args) : source_a(args)),
-        shared_(plan_.swapped == plan_.local_is_rows ? source_a(args) : source_b(args)),
+        local_(plan_.local_is_rows ? gemm_source_a(args) : gemm_source_b(args)),
+        shared_(plan_.local_is_rows ? gemm_source_b(args) : gemm_source_a(args)),
         local_width_(plan_.local_is_rows ? kernel.rows : kernel.columns),
         shared_width_(plan_.local_is_rows ? kernel.columns : kernel.rows),
         pack_local_(plan_.local_is_rows ? kernel.pack_rows : kernel.pack_columns),
         pack_shared_(plan_.local_is_rows ? kernel.pack_columns : kernel.pack_rows),
-        worker_bytes_(round_up(plan_.panel_bytes, kLineBytes) + round_up(plan_.sums_bytes, kLineBytes) +
-                      turned_bytes()),
-        worker_memory_(round_up(plan_.shared_bytes, kLineBytes) + round_up(plan_.local_bytes, kLineBytes)),
+        worker_bytes_(round_up(plan_.panel_bytes, kLineBytes) + round_up(plan_.sums_bytes, kLineBytes)),
+        worker_memory_(round_up(plan_.shared_bytes, kLineBytes)),
         memory_(gemm_scratch(worker_memory_ + worker_bytes_ * team.num_threads())) {}
 
   // Sums k in [first_k, first_k + num_k).
@@ -78,45 +59,25 @@ class BlockedGemm {
     std::int64_t stretch = 0;  // where the stretch begins
   };
 
-  std::uint64_t turned_bytes() const {
-    return static_cast<std::uint64_t>(kernel_.rows * kernel_.columns) * sizeof(float);
-  }
   std::int64_t padded(std::int64_t k) const { return blocks(k, kernel_.k_step) * kernel_.k_step; }
   std::int64_t num_panels() const { return blocks(num_k_, kernel_.panel_k); }
   std::int64_t panel_k(std::int64_t panel) const { return std::min(kernel_.panel_k, num_k_ - panel * kernel_.panel_k); }
-  // An operand that is packed once lies there panel of k by panel of k, and in each by width.
-  std::int64_t packed_at(std::int64_t num_rows, std::int64_t panel, std::int64_t row) const {
-    return (panel * kernel_.panel_k * num_rows + row * padded(panel_k(panel))) * kernel_.packed_bytes;
-  }
+  // Panel of k by panel of k, and in each by width.
   std::byte* packed_shared(std::int64_t panel, std::int64_t row) const {
-    return memory_.data() + packed_at(plan_.stretch, panel, row);
-  }
-  std::byte* packed_local(std::int64_t panel, std::int64_t row) const {
-    const std::int64_t num_rows = blocks(plan_.num_local, local_width_) * local_width_;
-    return memory_.data() + round_up(plan_.shared_bytes, kLineBytes) + packed_at(num_rows, panel, row);
+    const std::int64_t at = panel * kernel_.panel_k * plan_.stretch + row * padded(panel_k(panel));
+    return memory_.data() + at * kernel_.packed_bytes;
   }
 
-  // Rows [first, first + count) of the shared operand, and all of the local one where that is packed once.
+  // Rows [first, first + count) of the shared operand.
   void pack_once(std::int64_t first, std::int64_t count) {
-    const std::int64_t shared_rows = kPackedWidths * shared_width_;
-    const std::int64_t local_rows = kPackedWidths * local_width_;
-    const std::int64_t shared_pieces = blocks(count, shared_rows);
-    const std::int64_t num_pieces = shared_pieces + (plan_.packs_both ? blocks(plan_.num_local, local_rows) : 0);
+    const std::int64_t piece_rows = kPackedWidths * shared_width_;
+    const std::int64_t num_pieces = blocks(count, piece_rows);
     team_.for_each(num_panels() * num_pieces, [&](std::int64_t item_idx, std::size_t) {
       const std::int64_t panel = item_idx / num_pieces;
-      const std::int64_t piece = item_idx % num_pieces;
-      const std::int64_t k = first_k_ + panel * kernel_.panel_k;
-      if (piece < shared_pieces) {
-        const std::int64_t row = piece * shared_rows;
-        GemmSource from = shared_;
-        from.data = shared_.at(first + row, k);
-        pack_shared_(packed_shared(panel, row), from, std::min(shared_rows, count - row), panel_k(panel));
-      } else {
-        const std::int64_t row = (piece - shared_pieces) * local_rows;
-        GemmSource from = local_;
-        from.data = local_.at(row, k);
-        pack_local_(packed_local(panel, row), from, std::min(local_rows, plan_.num_local - row), panel_k(panel));
-      }
+      const std::int64_t row = item_idx % num_pieces * piece_rows;
+      GemmSource from = shared_;
+      from.data = shared_.at(first + row, first_k_ + panel * kernel_.panel_k);
+      pack_shared_(packed_shared(panel, row), from, std::min(piece_rows, count - row), panel_k(panel));
     });
   }
 
@@ -139,31 +100,24 @@ class BlockedGemm {
   void sum_block(const Block& block, std::size_t worker_idx) const {
     std::byte* const panel_memory = memory_.data() + worker_memory_ + worker_idx * worker_bytes_;
     auto* const sums = reinterpret_cast<float*>(panel_memory + round_up(plan_.panel_bytes, kLineBytes));
-    auto* const turned = sums + round_up(plan_.sums_bytes, kLineBytes) / sizeof(float);
     const std::int64_t local_widths = blocks(block.num_local, local_width_);
     const std::int64_t shared_widths = blocks(block.num_shared, shared_width_);
     const std::int64_t tile_elements = kernel_.rows * kernel_.columns;
     if (num_k_ == 0) {
       std::fill(sums, sums + tile_elements, 0.0F);
       for (std::int64_t tile_idx = 0; tile_idx < local_widths * shared_widths; ++tile_idx) {
-        write(block, tile_idx / shared_widths, tile_idx % shared_widths, sums, turned);
+        write(block, tile_idx / shared_widths, tile_idx % shared_widths, sums);
       }
       return;
     }
-    if (kernel_.enter != nullptr) kernel_.enter();
     for (std::int64_t panel = 0; panel < num_panels(); ++panel) {
       const std::int64_t k = panel_k(panel);
-      const std::byte* local_panel = panel_memory;
-      if (plan_.packs_both) {
-        local_panel = packed_local(panel, block.local);
-      } else {
-        GemmSource from = local_;
-        from.data = local_.at(block.local, first_k_ + panel * kernel_.panel_k);
-        pack_local_(panel_memory, from, block.num_local, k);
-      }
+      GemmSource from = local_;
+      from.data = local_.at(block.local, first_k_ + panel * kernel_.panel_k);
+      pack_local_(panel_memory, from, block.num_local, k);
       GemmTile tile{.num_k = k, .is_first = panel == 0};
       for (std::int64_t along = 0; along < local_widths; ++along) {
-        const std::byte* const local = local_panel + along * local_width_ * padded(k) * kernel_.packed_bytes;
+        const std::byte* const local = panel_memory + along * local_width_ * padded(k) * kernel_.packed_bytes;
         for (std::int64_t across = 0; across < shared_widths; ++across) {
           const std::int64_t tile_idx = along * shared_widths + across;
           const std::byte* const shared = packed_shared(panel, block.shared + across * shared_width_);
@@ -171,66 +125,26 @@ class BlockedGemm {
           tile.columns = plan_.local_is_rows ? shared : local;
           // Sums that need not wait for another panel need no place of their own, and stay in the L1.
           tile.sums = num_panels() == 1 ? sums : sums + tile_idx * tile_elements;
-          set_prefetch(tile, block, panel + 1, tile_idx, local_widths * shared_widths);
           kernel_.multiply(tile);
-          if (panel + 1 == num_panels()) write(block, along, across, tile.sums, turned);
+          if (panel + 1 == num_panels()) write(block, along, across, tile.sums);
         }
       }
     }
-    if (kernel_.leave != nullptr) kernel_.leave();
   }
 
-  // Each tile of this panel fetches its share of what the next will read.
-  void set_prefetch(GemmTile& tile, const Block& block, std::int64_t panel, std::int64_t tile_idx,
-                    std::int64_t num_tiles) const {
-    if (panel >= num_panels()) {
-      tile.prefetch[0] = {};
-      tile.prefetch[1] = {};
-      return;
-    }
-    if (plan_.packs_both) {
-      tile.prefetch[0] = share_of(packed_local(panel, block.local), block.num_local, panel, tile_idx, num_tiles);
-    } else {
-      const bool has_k_along = local_.k_stride == 1;
-      const std::int64_t num_lines = has_k_along ? block.num_local : panel_k(panel);
-      const std::int64_t first = num_lines * tile_idx / num_tiles;
-      const std::int64_t k = first_k_ + panel * kernel_.panel_k;
-      tile.prefetch[0] = {.first = has_k_along ? local_.at(block.local + first, k) : local_.at(block.local, k + first),
-                          .stride_bytes = (has_k_along ? local_.row_stride : local_.k_stride) * local_.element_bytes,
-                          .num_rows = num_lines * (tile_idx + 1) / num_tiles - first};
-    }
-    tile.prefetch[1] = share_of(packed_shared(panel, block.shared), block.num_shared, panel, tile_idx, num_tiles);
-  }
-
-  // A tile's share of packed rows, in runs of as many lines as the tile has steps.
-  GemmPrefetch share_of(const std::byte* packed, std::int64_t num_rows, std::int64_t panel, std::int64_t tile_idx,
-                        std::int64_t num_tiles) const {
-    const auto run_bytes = static_cast<std::int64_t>(kLineBytes) * kernel_.panel_k / kernel_.k_step;
-    const std::int64_t num_runs = blocks(num_rows * padded(panel_k(panel)) * kernel_.packed_bytes, run_bytes);
-    const std::int64_t first_run = num_runs * tile_idx / num_tiles;
-    return {.first = packed + first_run * run_bytes,
-            .stride_bytes = run_bytes,
-            .num_rows = num_runs * (tile_idx + 1) / num_tiles - first_run};
-  }
-
-  void write(const Block& block, std::int64_t along, std::int64_t across, const float* sums, float* turned) const {
+  void write(const Block& block, std::int64_t along, std::int64_t across, const float* sums) const {
     const std::int64_t local = along * local_width_;
     const std::int64_t shared = across * shared_width_;
     const std::int64_t num_local = std::min(local_width_, block.num_local - local);
     const std::int64_t num_shared = std::min(shared_width_, block.num_shared - shared);
-    const bool local_is_m = plan_.local_is_rows != plan_.swapped;
+    const bool local_is_m = plan_.local_is_rows;
     const std::int64_t first_local = block.local + local;
     const std::int64_t first_shared = block.stretch + block.shared + shared;
     const GemmPlace place{.m = local_is_m ? first_local : first_shared,
                           .n = local_is_m ? first_shared : first_local,
                           .num_m = local_is_m ? num_local : num_shared,
                           .num_n = local_is_m ? num_shared : num_local};
-    if (plan_.swapped) {
-      kernel_.transpose(turned, sums);
-      kernel_.write(output_, place, turned, kernel_.rows);
-    } else {
-      kernel_.write(output_, place, sums, kernel_.columns);
-    }
+    kernel_.write(output_, place, sums, kernel_.columns);
   }
 
   WorkerTeam& team_;

@@ -25,12 +25,24 @@ struct GemmSource {
   }
 };
 
-// Lines of 64 bytes that will be needed soon: line i of each of num_rows rows is fetched beside step i of the product.
-struct GemmPrefetch {
-  const std::byte* first = nullptr;
-  std::int64_t stride_bytes = 0;
-  std::int64_t num_rows = 0;
-};
+inline GemmSource gemm_source_a(const Gemm& args) {
+  const GemmExtents extents = gemm_extents(args);
+  const bool is_km = args.transpose_a == Transpose::kYes;
+  return {.data = args.a.bytes().data(),
+          .element_bytes = static_cast<std::int64_t>(size_bytes(args.a.dtype())),
+          .row_stride = is_km ? 1 : extents.k,
+          .k_stride = is_km ? extents.m : 1};
+}
+
+// Of its transpose: rows are those of n.
+inline GemmSource gemm_source_b(const Gemm& args) {
+  const GemmExtents extents = gemm_extents(args);
+  const bool is_nk = args.transpose_b == Transpose::kYes;
+  return {.data = args.b.bytes().data(),
+          .element_bytes = static_cast<std::int64_t>(size_bytes(args.b.dtype())),
+          .row_stride = is_nk ? extents.k : 1,
+          .k_stride = is_nk ? 1 : extents.n};
+}
 
 struct GemmTile {
   float* sums = nullptr;  // (rows, columns), dense
@@ -38,7 +50,6 @@ struct GemmTile {
   const std::byte* columns = nullptr;
   std::int64_t num_k = 0;  // of both panels, not padded
   bool is_first = false;   // sums hold nothing yet
-  GemmPrefetch prefetch[2];
 };
 
 struct GemmOutput {
@@ -79,8 +90,6 @@ struct GemmKernel {
   // What is packed of the shared operand at once, unless that is less than max_shared rows: enough to keep all threads
   // busy for a while, small enough for a cache that they share.
   std::int64_t stretch_bytes = 8 << 20;
-  // Where both operands packed are no larger than this, the local one is packed once too, beside the shared one.
-  std::int64_t pack_both_bytes = 0;
   // What packing a row of the operand that each thread packs for itself costs, and fetching one of the other, in
   // columns that could be multiplied meanwhile.
   std::int64_t local_cost = 0;
@@ -90,12 +99,7 @@ struct GemmKernel {
   void (*pack_rows)(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k) = nullptr;
   void (*pack_columns)(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k) = nullptr;
   void (*multiply)(const GemmTile& tile) = nullptr;
-  // (rows, columns) to (columns, rows). Where it is there, the product may be computed as that of B and A.
-  void (*transpose)(float* to, const float* from) = nullptr;
   void (*write)(const GemmOutput& output, const GemmPlace& place, const float* sums, std::int64_t stride) = nullptr;
-  // Around the multiplications of one thread.
-  void (*enter)() = nullptr;
-  void (*leave)() = nullptr;
 };
 
 }  // namespace sluice::cpu

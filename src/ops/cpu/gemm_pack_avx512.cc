@@ -167,12 +167,22 @@ HWY_INLINE void transpose_tile(std::byte* tile) {
   store_tile(tile, square);
 }
 
+// Each row is a run of its own here, and few of them at a time: the CPU foresees them too late.
+constexpr std::int64_t kBytesAhead = 256;
+
 void turn_rows(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k) {
-  for (std::int64_t first = 0; first < num_rows; first += kPanelRows, to += panel_bytes(num_k)) {
-    GemmSource panel = from;
-    panel.data = from.at(first, 0);
-    copy_rows(to, panel, std::min(kPanelRows, num_rows - first), num_k);
-    for (std::int64_t tile = 0; tile < panel_bytes(num_k); tile += kTileBytes) transpose_tile(to + tile);
+  const std::int64_t row_bytes = from.row_stride * from.element_bytes;
+  for (std::int64_t first = 0; first < num_rows; first += kPanelRows) {
+    for (std::int64_t k = 0; k < num_k; k += kTileK) {
+      for (std::int64_t row = first; row < first + kPanelRows; row += kSide, to += kTileBytes) {
+        const std::byte* const source = from.at(row, k);
+#pragma GCC unroll 16
+        for (std::int64_t i = 0; i < kSide; ++i) __builtin_prefetch(source + i * row_bytes + kBytesAhead);
+        Square square = load_rows<PackedWord::kPair>(source, row_bytes, num_rows - row, num_k - k);
+        transpose(square);
+        store_tile(to, square);
+      }
+    }
   }
 }
 

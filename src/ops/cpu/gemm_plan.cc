@@ -13,15 +13,6 @@ namespace {
 std::int64_t up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 std::int64_t blocks(std::int64_t value, std::int64_t block) { return (value + block - 1) / block; }
 
-// R from memory with k along and S from memory with rows along need little work to pack; where both operands lie the
-// same way, the local one gets the cheap side.
-bool is_swapped(const Gemm& args, const GemmExtents& extents) {
-  const bool a_has_k_along = args.transpose_a == Transpose::kNo;
-  const bool b_has_k_along = args.transpose_b == Transpose::kYes;
-  if (a_has_k_along != b_has_k_along) return b_has_k_along;
-  return a_has_k_along ? extents.n > extents.m : extents.m > extents.n;
-}
-
 struct Blocks {
   std::int64_t local = 0;
   std::int64_t shared = 0;
@@ -53,9 +44,8 @@ Blocks choose_blocks(const GemmKernel& kernel, const GemmPlan& plan, Blocks widt
       // Cores are seldom equally fast: beyond whole rounds, threads wait for most of a block that began late.
       const std::uint32_t num_tenths =
           std::max(10 * ((num_blocks + threads - 1) / threads), 10 * num_blocks / threads + 7);
-      const std::int64_t local_cost = plan.packs_both ? kernel.shared_cost : kernel.local_cost;
-      const std::int64_t cost =
-          num_tenths * (local.block * shared.block + local.block * local_cost + shared.block * kernel.shared_cost);
+      const std::int64_t cost = num_tenths * (local.block * shared.block + local.block * kernel.local_cost +
+                                              shared.block * kernel.shared_cost);
       if (cost < best_cost) {
         best_cost = cost;
         best = {.local = local.block, .shared = shared.block};
@@ -70,12 +60,9 @@ Blocks choose_blocks(const GemmKernel& kernel, const GemmPlan& plan, Blocks widt
 GemmPlan plan_gemm(const GemmKernel& kernel, const Gemm& args, std::int64_t num_k, std::size_t num_threads) {
   const GemmExtents extents = gemm_extents(args);
   GemmPlan plan;
-  plan.swapped = kernel.transpose != nullptr && is_swapped(args, extents);
-  const std::int64_t num_rows = plan.swapped ? extents.n : extents.m;
-  const std::int64_t num_columns = plan.swapped ? extents.m : extents.n;
-  plan.local_is_rows = num_rows >= num_columns;
-  plan.num_local = plan.local_is_rows ? num_rows : num_columns;
-  plan.num_shared = plan.local_is_rows ? num_columns : num_rows;
+  plan.local_is_rows = extents.m >= extents.n;
+  plan.num_local = plan.local_is_rows ? extents.m : extents.n;
+  plan.num_shared = plan.local_is_rows ? extents.n : extents.m;
   const Blocks width{.local = plan.local_is_rows ? kernel.rows : kernel.columns,
                      .shared = plan.local_is_rows ? kernel.columns : kernel.rows};
 
@@ -85,16 +72,12 @@ GemmPlan plan_gemm(const GemmKernel& kernel, const Gemm& args, std::int64_t num_
   const std::int64_t at_most = std::max(wanted / width.shared * width.shared, width.shared);
   plan.stretch = up(blocks(plan.num_shared, blocks(plan.num_shared, at_most)), width.shared);
 
-  const std::int64_t local_bytes = up(plan.num_local, width.local) * row_bytes;
-  plan.packs_both = plan.stretch >= plan.num_shared && local_bytes + plan.stretch * row_bytes <= kernel.pack_both_bytes;
-  plan.local_bytes = plan.packs_both ? static_cast<std::uint64_t>(local_bytes) : 0;
-
   const Blocks block = choose_blocks(kernel, plan, width, num_threads);
   plan.local_block = block.local;
   plan.shared_block = block.shared;
   plan.shared_bytes = static_cast<std::uint64_t>(plan.stretch * row_bytes);
   const std::int64_t panel_k = std::min(kernel.panel_k, up(num_k, kernel.k_step));
-  plan.panel_bytes = plan.packs_both ? 0 : static_cast<std::uint64_t>(block.local * panel_k * kernel.packed_bytes);
+  plan.panel_bytes = static_cast<std::uint64_t>(block.local * panel_k * kernel.packed_bytes);
   plan.sums_bytes = static_cast<std::uint64_t>(block.local * block.shared) * sizeof(float);
   return plan;
 }

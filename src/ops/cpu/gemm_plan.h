@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a blocked product is cut up. One operand, the longer, is `local`: each thread packs the part that it needs, while
-// it needs it, and fetches the next part meanwhile. The other is `shared`: packed once, by all threads, a stretch of
-// rows at a time; small products pack both so. Blocks of C are made to come out even over the threads; what one element
-// is summed from, and in which order, depends on none of this.
+// it needs it. The other is `shared`: packed once, by all threads, a stretch of rows at a time. Blocks of C are made to
+// come out even over the threads; what one element is summed from, and in which order, depends on none of this.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,6 @@
 namespace sluice::cpu {
 
 struct GemmPlan {
-  bool swapped = false;         // R is op(B)^T and S is op(A), and tiles are transposed when they are written
   bool local_is_rows = false;   // R is local, S is shared; or the other way round
   std::int64_t num_local = 0;   // rows of the local operand
   std::int64_t num_shared = 0;  // rows of the shared one
@@ -21,9 +19,6 @@ struct GemmPlan {
   std::int64_t local_block = 0;
   std::int64_t shared_block = 0;
 
-  bool packs_both = false;  // the local operand is packed once for all threads, as the shared one is
-
-  std::uint64_t local_bytes = 0;   // scratch of all, where both are packed
   std::uint64_t shared_bytes = 0;  // scratch of all
   std::uint64_t panel_bytes = 0;   // scratch of each thread: its part of the local operand,
   std::uint64_t sums_bytes = 0;    // and its sums

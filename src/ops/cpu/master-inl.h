@@ -12,6 +12,7 @@
 
 #include "base/bf16.h"
 #include "hwy/highway.h"
+#include "ops/cpu/fetch.h"
 #include "ops/cpu/loop-inl.h"
 #include "ops/cpu/simd-inl.h"
 #include "tensor/tensor_view.h"
@@ -24,6 +25,7 @@ namespace HWY_NAMESPACE {  // NOLINT
 struct WholeMaster {
   float* weight;
 
+  HWY_INLINE void fetch(std::size_t at) const { fetch_run(weight + at); }
   template <class Part>
   HWY_INLINE F32 load(F32Tag d, std::size_t at, const Part& part) const {
     return part.load(d, weight + at);
@@ -39,6 +41,10 @@ struct SplitMaster {
   BF16* weight;
   BF16* trailing;
 
+  HWY_INLINE void fetch(std::size_t at) const {
+    fetch_run(weight + at);
+    fetch_run(trailing + at);
+  }
   template <class Part>
   HWY_INLINE F32 load(F32Tag d, std::size_t at, const Part& part) const {
     const hn::RebindToSigned<F32Tag> d32;

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cpu/gemm_tiled.h"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "ops/cpu/gemm_kernel.h"
+#include "ops/cpu/gemm_pack_avx512.h"
+#include "ops/cpu/gemm_scratch.h"
+#include "ops/cpu/gemm_tiled_plan.h"
+#include "ops/cpu/gemm_write_avx512.h"
+
+namespace sluice::cpu {
+namespace {
+
+constexpr std::int64_t kElementBytes = 2;
+constexpr std::int64_t kLineBytes = 64;
+constexpr std::int64_t kTileSums = kAmxSide * kAmxSide;
+
+std::int64_t blocks(std::int64_t value, std::int64_t block) { return (value + block - 1) / block; }
+std::int64_t padded(std::int64_t k) { return blocks(k, kAmxStepK) * kAmxStepK; }
+
+// Rows of an operand that are packed as one item: they are long runs where k is along, and need company where it is
+// not.
+std::int64_t packed_width(const GemmSource& from) { return from.k_stride == 1 ? kAmxSide : 2 * kAmxSide; }
+
+// Counts down to zero what others do; whoever needs it done waits.
+class Countdown {
+ public:
+  void start(std::int64_t count) { left_.store(static_cast<std::int32_t>(count), std::memory_order_relaxed); }
+  void count() {
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) left_.notify_all();
+  }
+  // What is left is under way, so a short while is the rule.
+  void wait() const {
+    constexpr int kSpins = 2000;
+    for (int spin = 0; spin < kSpins; ++spin) {
+      if (left_.load(std::memory_order_acquire) <= 0) return;
+      __builtin_ia32_pause();
+    }
+    for (std::int32_t left = left_.load(std::memory_order_acquire); left > 0;
+         left = left_.load(std::memory_order_acquire)) {
+      left_.wait(left, std::memory_order_acquire);
+    }
+  }
+
+ private:
+  std::atomic<std::int32_t> left_{0};
+};
+
+class TiledGemm {
+ public:
+  TiledGemm(WorkerTeam& team, const Gemm& args, const TiledKernel& kernel)
+      : team_(team),
+        kernel_(kernel),
+        plan_(plan_tiled(kernel, args, team.num_threads())),
+        output_(gemm_output(args)),
+        rows_(plan_.is_swapped ? gemm_source_b(args) : gemm_source_a(args)),
+        columns_(plan_.is_swapped ? gemm_source_a(args) : gemm_source_b(args)),
+        num_k_(gemm_extents(args).k),
+        panels_(static_cast<std::size_t>(num_panels())),
+        worker_bytes_(plan_.columns_bytes + plan_.kept_bytes + plan_.sums_bytes + kTileSums * sizeof(float)),
+        worker_memory_(plan_.packed_columns_bytes + plan_.packed_rows_bytes),
+        memory_(gemm_scratch(worker_memory_ + worker_bytes_ * team.num_threads())) {}
+
+  void run() {
+    for (std::int64_t column = 0; column < plan_.num_columns; column += plan_.column_stretch) {
+      for (std::int64_t row = 0; row < plan_.num_rows; row += plan_.row_stretch) {
+        run_part({.row = row,
+                  .num_rows = std::min(plan_.row_stretch, plan_.num_rows - row),
+                  .column = column,
+                  .num_columns = std::min(plan_.column_stretch, plan_.num_columns - column)});
+      }
+    }
+  }
+
+ private:
+  // Of C, or of what is packed for all.
+  struct Block {
+    std::int64_t row = 0;  // the first
+    std::int64_t num_rows = 0;
+    std::int64_t column = 0;  // the first
+    std::int64_t num_columns = 0;
+  };
+
+  struct Scratch {
+    std::byte* columns = nullptr;
+    std::byte* kept = nullptr;
+    float* sums = nullptr;
+    float* turned = nullptr;
+  };
+
+  // One at least: where k is 0, it is empty.
+  std::int64_t num_panels() const { return std::max<std::int64_t>(blocks(num_k_, kernel_.panel_k), 1); }
+  std::int64_t first_k(std::int64_t panel) const { return panel * kernel_.panel_k; }
+  std::int64_t panel_k(std::int64_t panel) const { return std::min(kernel_.panel_k, num_k_ - first_k(panel)); }
+  // Panel of k by panel of k, and in each by 32 rows.
+  std::int64_t packed_at(std::int64_t stretch, std::int64_t panel, std::int64_t row) const {
+    return (first_k(panel) * stretch + row * padded(panel_k(panel))) * kElementBytes;
+  }
+  std::byte* packed_columns(std::int64_t panel, std::int64_t column) const {
+    return memory_.data() + packed_at(plan_.column_stretch, panel, column % plan_.column_stretch);
+  }
+  std::byte* packed_rows(std::int64_t panel, std::int64_t row) const {
+    return memory_.data() + plan_.packed_columns_bytes + packed_at(plan_.row_stretch, panel, row % plan_.row_stretch);
+  }
+  Scratch scratch_of(std::size_t worker_idx) const {
+    std::byte* const columns = memory_.data() + worker_memory_ + worker_idx * worker_bytes_;
+    std::byte* const kept = columns + plan_.columns_bytes;
+    auto* const sums = reinterpret_cast<float*>(kept + plan_.kept_bytes);
+    return {.columns = columns, .kept = kept, .sums = sums, .turned = sums + plan_.sums_bytes / sizeof(float)};
+  }
+
+  // One loop: blocks begin with the panels that are packed while others are still at the rest.
+  void run_part(const Block& part) {
+    const bool packs_columns = plan_.packed_for == PackedFor::kAll && part.row == 0;
+    const std::int64_t column_pieces = packs_columns ? blocks(part.num_columns, packed_width(columns_)) : 0;
+    const std::int64_t row_pieces = plan_.packs_rows ? blocks(part.num_rows, packed_width(rows_)) : 0;
+    const std::int64_t panel_pieces = column_pieces + row_pieces;
+    const std::int64_t num_pieces = panel_pieces * num_panels();
+    const std::int64_t num_across = blocks(part.num_columns, plan_.block_columns);
+    const std::int64_t num_blocks = blocks(part.num_rows, plan_.block_rows) * num_across;
+    for (Countdown& panel : panels_) panel.start(panel_pieces);
+    team_.for_each(num_pieces + num_blocks, [&](std::int64_t item_idx, std::size_t worker_idx) {
+      if (item_idx < num_pieces) {
+        const std::int64_t panel = item_idx / panel_pieces;
+        const std::int64_t piece = item_idx % panel_pieces;
+        if (piece < column_pieces) {
+          pack_columns(part, panel, piece * packed_width(columns_));
+        } else {
+          pack_rows(part, panel, (piece - column_pieces) * packed_width(rows_));
+        }
+        panels_[static_cast<std::size_t>(panel)].count();
+        return;
+      }
+      const std::int64_t row = (item_idx - num_pieces) / num_across * plan_.block_rows;
+      const std::int64_t column = (item_idx - num_pieces) % num_across * plan_.block_columns;
+      sum_block({.row = part.row + row,
+                 .num_rows = std::min(plan_.block_rows, part.num_rows - row),
+                 .column = part.column + column,
+                 .num_columns = std::min(plan_.block_columns, part.num_columns - column)},
+                scratch_of(worker_idx));
+    });
+  }
+
+  void pack_columns(const Block& part, std::int64_t panel, std::int64_t column) const {
+    GemmSource from = columns_;
+    from.data = columns_.at(part.column + column, first_k(panel));
+    pack_column_tiles(packed_columns(panel, part.column + column), from,
+                      std::min(packed_width(columns_), part.num_columns - column), panel_k(panel));
+  }
+
+  void pack_rows(const Block& part, std::int64_t panel, std::int64_t row) const {
+    GemmSource from = rows_;
+    from.data = rows_.at(part.row + row, first_k(panel));
+    pack_row_tiles(packed_rows(panel, part.row + row), from, std::min(packed_width(rows_), part.num_rows - row),
+                   panel_k(panel));
+  }
+
+  void sum_block(const Block& block, const Scratch& scratch) const {
+    panels_.front().wait();
+    kernel_.enter();
+    for (std::int64_t panel = 0; panel < num_panels(); ++panel) {
+      panels_[static_cast<std::size_t>(panel)].wait();
+      const std::byte* columns = nullptr;
+      if (plan_.packed_for == PackedFor::kAll) {
+        columns = packed_columns(panel, block.column);
+      } else {
+        GemmSource from = columns_;
+        from.data = columns_.at(block.column, first_k(panel));
+        pack_column_tiles(scratch.columns, from, block.num_columns, panel_k(panel));
+        columns = scratch.columns;
+      }
+      for (std::int64_t row = 0; row < block.num_rows; row += kAmxSide) {
+        sum_rows(block, scratch, panel, row, columns);
+      }
+    }
+    kernel_.leave();
+  }
+
+  // 32 rows of a block with all its columns.
+  void sum_rows(const Block& block, const Scratch& scratch, std::int64_t panel, std::int64_t row,
+                const std::byte* columns) const {
+    const std::int64_t k = panel_k(panel);
+    const std::int64_t num_rows = std::min(kAmxSide, block.num_rows - row);
+    const std::int64_t num_across = blocks(block.num_columns, kAmxSide);
+    const TileRows kept{.first = scratch.kept};
+    const TileRows rows = rows_of(block.row + row, num_rows, panel, scratch.kept);
+    TileProduct tile{.rows = rows, .kept = scratch.kept, .num_steps = padded(k) / kAmxStepK, .is_first = panel == 0};
+    const bool is_afar = rows.row_bytes != kept.row_bytes;
+    for (std::int64_t across = 0; across < num_across; ++across) {
+      const std::int64_t tile_idx = row / kAmxSide * num_across + across;
+      tile.columns = columns + across * kAmxSide * padded(k) * kElementBytes;
+      // Sums that need not wait for another panel need no place of their own, and stay in the L1.
+      tile.sums = num_panels() == 1 ? scratch.sums : scratch.sums + tile_idx * kTileSums;
+      tile.fetch[0] = next_rows(block, panel, row, across, num_across);
+      tile.fetch[1] = next_columns(block, panel, tile_idx, tile.num_steps);
+      const bool is_last = panel + 1 == num_panels();
+      const GemmPlace place = place_of(block, row, across * kAmxSide);
+      if (is_last) fetch_output(tile, place);
+      // Rows that are loaded from afar are kept for the other columns.
+      const bool keeps = is_afar && across == 0 && num_across > 1;
+      (keeps ? kernel_.multiply_and_keep : kernel_.multiply)(tile);
+      if (keeps) tile.rows = kept;
+      if (is_last) write(place, tile.sums, scratch.turned);
+    }
+  }
+
+  TileRows rows_of(std::int64_t row, std::int64_t num_rows, std::int64_t panel, std::byte* scratch) const {
+    if (plan_.packs_rows) return {.first = packed_rows(panel, row)};
+    GemmSource from = rows_;
+    from.data = rows_.at(row, first_k(panel));
+    if (num_rows < kAmxSide || panel_k(panel) % kAmxStepK != 0) {  // a tile would take in what is beside the rows
+      pack_row_tiles(scratch, from, num_rows, panel_k(panel));
+      return {.first = scratch};
+    }
+    const std::int64_t row_bytes = rows_.row_stride * kElementBytes;
+    return {.first = from.data,
+            .row_bytes = row_bytes,
+            .half_bytes = kAmxSide / 2 * row_bytes,
+            .step_bytes = kAmxStepK * kElementBytes};
+  }
+
+  // A tile's share of the rows of R that come next: of this panel, then of the next.
+  TileFetch next_rows(const Block& block, std::int64_t panel, std::int64_t row, std::int64_t across,
+                      std::int64_t num_across) const {
+    const bool is_last = row + kAmxSide >= block.num_rows;
+    if (is_last && panel + 1 == num_panels()) return {};
+    const std::int64_t next = block.row + (is_last ? 0 : row + kAmxSide);
+    const std::int64_t next_panel = is_last ? panel + 1 : panel;
+    const std::int64_t num_rows = std::min(kAmxSide, block.row + block.num_rows - next);
+    const std::int64_t first = num_rows * across / num_across;
+    const std::int64_t num_lines = num_rows * (across + 1) / num_across - first;
+    if (plan_.packs_rows) {
+      return {.first = packed_rows(next_panel, next) + first * kLineBytes,
+              .num_lines = num_lines,
+              .stride_bytes = kLineBytes,
+              .step_bytes = kAmxSide * kLineBytes};
+    }
+    return {.first = rows_.at(next + first, first_k(next_panel)),
+            .num_lines = num_lines,
+            .stride_bytes = rows_.row_stride * kElementBytes,
+            .step_bytes = kLineBytes};
+  }
+
+  // A tile's share of what the thread will pack for the next panel, where it does that: of S as it lies, for as many of
+  // k as the tile has steps.
+  TileFetch next_columns(const Block& block, std::int64_t panel, std::int64_t tile_idx, std::int64_t num_steps) const {
+    if (plan_.packed_for == PackedFor::kAll || panel + 1 == num_panels()) return {};
+    const std::int64_t first = tile_idx * num_steps;
+    if (first + num_steps > panel_k(panel + 1)) return {};
+    return {.first = columns_.at(block.column, first_k(panel + 1) + first),
+            .num_lines = blocks(block.num_columns * kElementBytes, kLineBytes),
+            .stride_bytes = kLineBytes,
+            .step_bytes = columns_.k_stride * kElementBytes};
+  }
+
+  GemmPlace place_of(const Block& block, std::int64_t row, std::int64_t column) const {
+    const std::int64_t num_rows = std::min(kAmxSide, block.num_rows - row);
+    const std::int64_t num_columns = std::min(kAmxSide, block.num_columns - column);
+    if (plan_.is_swapped) {
+      return {.m = block.column + column, .n = block.row + row, .num_m = num_columns, .num_n = num_rows};
+    }
+    return {.m = block.row + row, .n = block.column + column, .num_m = num_rows, .num_n = num_columns};
+  }
+
+  // What is added to has lain in memory since the last product.
+  void fetch_output(TileProduct& tile, const GemmPlace& place) const {
+    if (output_.into != Into::kAdd || tile.num_steps == 0) return;
+    const auto element_bytes = static_cast<std::int64_t>(size_bytes(output_.c_dtype));
+    const std::int64_t row_bytes = output_.num_columns * element_bytes;
+    const std::int64_t rows_per_step = blocks(place.num_m, tile.num_steps);
+    const std::byte* line = output_.c + place.m * row_bytes + place.n * element_bytes;
+    const std::byte* const end = line + place.num_n * element_bytes;
+    for (TileFetch* fetch : {&tile.fetch[2], &tile.fetch[3]}) {
+      *fetch = line < end ? TileFetch{.first = line,
+                                      .num_lines = rows_per_step,
+                                      .stride_bytes = row_bytes,
+                                      .step_bytes = rows_per_step * row_bytes}
+                          : TileFetch{};
+      line += kLineBytes;
+    }
+  }
+
+  void write(const GemmPlace& place, const float* sums, float* turned) const {
+    if (plan_.is_swapped) transpose_sums(turned, sums);
+    write_avx512(output_, place, plan_.is_swapped ? turned : sums, kAmxSide);
+  }
+
+  WorkerTeam& team_;
+  const TiledKernel& kernel_;
+  TiledPlan plan_;
+  GemmOutput output_;
+  GemmSource rows_;
+  GemmSource columns_;
+  std::int64_t num_k_;
+  std::vector<Countdown> panels_;  // what is still to be packed of each, for all
+  std::uint64_t worker_bytes_;
+  std::uint64_t worker_memory_;  // where that of the workers begins
+  std::span<std::byte> memory_;
+};
+
+}  // namespace
+
+void gemm_tiled(WorkerTeam& team, const Gemm& args, const TiledKernel& kernel) { TiledGemm(team, args, kernel).run(); }
+
+}  // namespace sluice::cpu

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The product of AMX tiles for gemm_tiled.h: R S^T, where S is packed into column tiles (gemm_pack_avx512.h) and the
+// rows of R are loaded as tiles from wherever they are. 32 x 32 sums are four tile registers, and each step multiplies
+// two row tiles with two column tiles of 32 bf16 in k. It is a template over what executes tile instructions, so that
+// all but those can be tested where there are none.
+//
+//   registers   sums    0 1      rows 4      columns 6 7
+//                       2 3           5
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/base.h"
+
+namespace sluice::cpu {
+
+inline constexpr std::int64_t kAmxSide = 32;   // of a tile of sums
+inline constexpr std::int64_t kAmxStepK = 32;  // of one multiplication
+
+// Lines that will be needed soon: beside each step num_lines of them, stride_bytes apart, go to the L2; the first of
+// the next step is step_bytes further.
+struct TileFetch {
+  const std::byte* first = nullptr;
+  std::int64_t num_lines = 0;
+  std::int64_t stride_bytes = 0;
+  std::int64_t step_bytes = 0;
+};
+
+// Where the tiles of 32 rows of R are. As given here: packed by pack_row_tiles().
+struct TileRows {
+  const std::byte* first = nullptr;
+  std::int64_t row_bytes = 64;     // from a row to the next,
+  std::int64_t half_bytes = 1024;  // from the first of them to the 17th,
+  std::int64_t step_bytes = 2048;  // from a step in k to the next
+};
+
+struct TileProduct {
+  float* sums = nullptr;  // (32, 32), dense
+  TileRows rows;
+  const std::byte* columns = nullptr;
+  std::byte* kept = nullptr;  // where the rows are to go, packed; only multiply_and_keep looks at it
+  std::int64_t num_steps = 0;
+  bool is_first = false;  // sums hold nothing yet
+  TileFetch fetch[4];     // rows, columns, and of C the left and the right lines
+};
+
+// The sizes were measured on Sapphire Rapids with 1 to 16 threads: a panel of 256 columns of S (512 KiB), the sums of a
+// block (128 KiB) and 32 kept rows (64 KiB) are at home in an L2 of 2 MiB, even where two threads share it.
+struct TiledKernel {
+  std::int64_t panel_k = 1024;  // a multiple of kAmxStepK
+  std::int64_t block_rows = 128;
+  std::int64_t block_columns = 256;
+  // Where there are so few rows of R and more of S, each thread packs its own columns and multiplies all rows by them.
+  std::int64_t max_own_rows = 512;
+  std::int64_t own_columns = 128;
+  std::int64_t max_packed_bytes = 32 << 20;  // of what is packed for all threads, unless 32 columns are more
+
+  void (*multiply)(const TileProduct& tile) = nullptr;
+  void (*multiply_and_keep)(const TileProduct& tile) = nullptr;
+  // Around the multiplications of one thread.
+  void (*enter)() = nullptr;
+  void (*leave)() = nullptr;
+};
+
+enum class RowTiles : std::uint8_t { kUsed, kUsedAndKept };
+
+}  // namespace sluice::cpu
+
+HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16")
+namespace sluice::cpu {
+
+// A Unit has, for registers that are template arguments: zero<t>(), load<t>(from, stride_bytes),
+// store<t>(to, stride_bytes), multiply<sums, rows, columns>(), and enter() and leave() around them.
+template <typename Unit, RowTiles kRowTiles>
+void multiply_tiled(const TileProduct& tile) {
+  constexpr std::int64_t kTileBytes = 1024;
+  constexpr std::int64_t kLineBytes = 64;
+  constexpr std::int64_t kStepBytes = 2 * kTileBytes;
+  constexpr std::int64_t kSumBytes = kAmxSide * std::int64_t{sizeof(float)};
+  float* const right = tile.sums + kAmxSide / 2;
+  float* const below = tile.sums + kAmxSide * kAmxSide / 2;
+  if (tile.is_first) {
+    Unit::template zero<0>();
+    Unit::template zero<1>();
+    Unit::template zero<2>();
+    Unit::template zero<3>();
+  } else {
+    Unit::template load<0>(tile.sums, kSumBytes);
+    Unit::template load<1>(right, kSumBytes);
+    Unit::template load<2>(below, kSumBytes);
+    Unit::template load<3>(below + kAmxSide / 2, kSumBytes);
+  }
+  const std::byte* rows = tile.rows.first;
+  const std::byte* columns = tile.columns;
+  std::byte* kept = tile.kept;
+  for (std::int64_t step = 0; step < tile.num_steps; ++step) {
+    // Loads first: measured faster than loads between products, with one thread on a core and with two.
+    Unit::template load<4>(rows, tile.rows.row_bytes);
+    Unit::template load<5>(rows + tile.rows.half_bytes, tile.rows.row_bytes);
+    Unit::template load<6>(columns, kLineBytes);
+    Unit::template load<7>(columns + kTileBytes, kLineBytes);
+    // Columns come from the L2, each tile of them once: two steps ahead is when the L1 wants to know.
+#pragma GCC unroll 32
+    for (std::int64_t line = 0; line < kStepBytes; line += kLineBytes) {
+      __builtin_prefetch(columns + 2 * kStepBytes + line);
+    }
+    if constexpr (kRowTiles == RowTiles::kUsedAndKept) {
+      Unit::template store<4>(kept, kLineBytes);
+      Unit::template store<5>(kept + kTileBytes, kLineBytes);
+      kept += kStepBytes;
+    }
+    Unit::template multiply<0, 4, 6>();
+    Unit::template multiply<1, 4, 7>();
+    Unit::template multiply<2, 5, 6>();
+    Unit::template multiply<3, 5, 7>();
+    for (const TileFetch& fetch : tile.fetch) {
+      const std::byte* at = fetch.first + step * fetch.step_bytes;
+      for (std::int64_t line = 0; line < fetch.num_lines; ++line, at += fetch.stride_bytes) {
+        __builtin_prefetch(at, 0, 2);
+      }
+    }
+    rows += tile.rows.step_bytes;
+    columns += kStepBytes;
+  }
+  Unit::template store<0>(tile.sums, kSumBytes);
+  Unit::template store<1>(right, kSumBytes);
+  Unit::template store<2>(below, kSumBytes);
+  Unit::template store<3>(below + kAmxSide / 2, kSumBytes);
+}
+
+}  // namespace sluice::cpu
+HWY_POP_ATTRIBUTES
+
+namespace sluice::cpu {
+
+template <typename Unit>
+TiledKernel tiled_kernel_on() {
+  TiledKernel kernel;
+  kernel.multiply = multiply_tiled<Unit, RowTiles::kUsed>;
+  kernel.multiply_and_keep = multiply_tiled<Unit, RowTiles::kUsedAndKept>;
+  kernel.enter = Unit::enter;
+  kernel.leave = Unit::leave;
+  return kernel;
+}
+
+}  // namespace sluice::cpu

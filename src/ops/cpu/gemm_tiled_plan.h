@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// How gemm_tiled.h cuts up a product R S^T. What one element of C is summed from, and in which order, depends on none
+// of this. R is an operand with k along, whose tiles are loaded from where it lies; where there is none, it is packed.
+//
+//   packed for all   S is packed once, by all threads, a stretch of rows at a time; a block is summed for some rows of
+//                    R and some of S
+//   packed by each   where R has few rows and S many, what is packed is used too seldom to be worth a way through
+//                    memory: a thread packs the rows of S that it is about to use, and a block has all of R
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/cpu/gemm_tiled_kernel.h"
+#include "ops/gemm.h"
+
+namespace sluice::cpu {
+
+enum class PackedFor : std::uint8_t { kAll, kEach };
+
+struct TiledPlan {
+  bool is_swapped = false;  // R is op(B)^T and S is op(A), and tiles are transposed when they are written
+  PackedFor packed_for = PackedFor::kAll;
+  std::int64_t num_rows = 0;        // of R
+  std::int64_t num_columns = 0;     // rows of S
+  bool packs_rows = false;          // R too is packed for all
+  std::int64_t row_stretch = 0;     // rows, and columns, that one loop of the threads goes over: what is packed for all
+  std::int64_t column_stretch = 0;  // at once
+  std::int64_t block_rows = 0;      // multiples of kAmxSide
+  std::int64_t block_columns = 0;   // multiples of kAmxSide
+
+  // Scratch of all.
+  std::uint64_t packed_rows_bytes = 0;
+  std::uint64_t packed_columns_bytes = 0;
+  // Scratch of each thread: S where it packs for itself, 32 kept rows of R, and the sums of a block.
+  std::uint64_t columns_bytes = 0;
+  std::uint64_t kept_bytes = 0;
+  std::uint64_t sums_bytes = 0;
+};
+
+TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t num_threads);
+
+}  // namespace sluice::cpu

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cpu/gemm_tiled.h"
+
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/worker_team.h"
+#include "ops/cpu/emulated_tiles.h"
+#include "ops/test_matrices.h"
+
+namespace sluice::cpu {
+namespace {
+
+// All that a kernel's sizes can do to a product: panels of k and their rest, blocks and their rests, more columns than
+// are packed at once, columns that each thread packs for itself.
+std::vector<TiledKernel> tiled_kernels() {
+  std::vector<TiledKernel> kernels;
+  for (const std::int64_t panel_k : {32, 96, 1024}) {
+    for (const std::int64_t max_own_rows : {0, 512}) {
+      for (const std::int64_t block : {32, 64, 256}) {
+        TiledKernel kernel = tiled_kernel_on<EmulatedTiles>();
+        kernel.panel_k = panel_k;
+        kernel.max_own_rows = max_own_rows;
+        kernel.block_rows = block;
+        kernel.block_columns = block;
+        kernel.own_columns = block;
+        if (block == 64) kernel.max_packed_bytes = 1;
+        kernels.push_back(kernel);
+      }
+    }
+  }
+  return kernels;
+}
+
+// Pairs from the first of k to the last, as tdpbf16ps sums them.
+Matrix summed_in_order(const Operands& operands, Extents extents) {
+  const bool a_is_km = operands.transpose_a == Transpose::kYes;
+  const bool b_is_nk = operands.transpose_b == Transpose::kYes;
+  Matrix sums(DType::kF32, extents.m, extents.n);
+  for (std::int64_t m = 0; m < extents.m; ++m) {
+    for (std::int64_t n = 0; n < extents.n; ++n) {
+      const auto term = [&](std::int64_t k) {
+        if (k >= extents.k) return 0.0F;
+        return static_cast<float>(operands.a.get(a_is_km ? k * extents.m + m : m * extents.k + k)) *
+               static_cast<float>(operands.b.get(b_is_nk ? n * extents.k + k : k * extents.n + n));
+      };
+      float sum = 0;
+      for (std::int64_t k = 0; k < extents.k; k += 2) sum += term(k) + term(k + 1);
+      sums.set(m * extents.n + n, sum);
+    }
+  }
+  return sums;
+}
+
+TEST(GemmTiled, SumsFromTheFirstOfKToTheLastWhateverTheBlocks) {
+  if (!has_path(GemmPath::kAvx512)) GTEST_SKIP() << "packing needs AVX-512";
+  Random random(12);
+  for (const Extents extents :
+       {Extents{75, 139, 230}, Extents{139, 75, 224}, Extents{64, 64, 128}, Extents{33, 7, 31}}) {
+    for (const Transpose transpose_a : kTransposes) {
+      for (const Transpose transpose_b : kTransposes) {
+        const Operands operands = random_operands(DType::kBF16, extents, transpose_a, transpose_b, random);
+        const Matrix wanted = summed_in_order(operands, extents);
+        for (const TiledKernel& kernel : tiled_kernels()) {
+          for (const std::size_t num_threads : {1U, 3U}) {
+            WorkerTeam team(num_threads);
+            const Matrix c(DType::kF32, extents.m, extents.n);
+            gemm_tiled(team, gemm_of(operands, c), kernel);
+            ASSERT_TRUE(c.same_bits(wanted))
+                << fmt::format("m {} n {} k {} transposed {} {} panel_k {} block {} own {} threads {}", extents.m,
+                               extents.n, extents.k, transpose_a == Transpose::kYes, transpose_b == Transpose::kYes,
+                               kernel.panel_k, kernel.block_rows, kernel.max_own_rows, num_threads);
+          }
+        }
+      }
+    }
+  }
+}
+
+// What lies beside an operand is not zero times anything.
+TEST(GemmTiled, ReadsNothingBesideItsOperands) {
+  if (!has_path(GemmPath::kAvx512)) GTEST_SKIP() << "packing needs AVX-512";
+  Random random(13);
+  // Whole tiles whose last step is short, and the other way round.
+  for (const Extents extents : {Extents{64, 96, 45}, Extents{40, 70, 64}}) {
+    for (const auto& [transpose_a, transpose_b] :
+         {std::pair(Transpose::kNo, Transpose::kNo), std::pair(Transpose::kNo, Transpose::kYes),
+          std::pair(Transpose::kYes, Transpose::kNo), std::pair(Transpose::kYes, Transpose::kYes)}) {
+      const Operands operands = random_operands(DType::kBF16, extents, transpose_a, transpose_b, random);
+      const Reference reference = product(operands, extents);
+      const auto surround = [](const Matrix& inner) {
+        const std::int64_t size = inner.view().shape().num_elements();
+        Matrix outer(DType::kBF16, 1, size + 128);
+        for (std::int64_t at = 0; at < size + 128; ++at) outer.set(at, std::numeric_limits<float>::quiet_NaN());
+        for (std::int64_t at = 0; at < size; ++at) outer.set(64 + at, static_cast<float>(inner.get(at)));
+        return outer;
+      };
+      const Matrix a = surround(operands.a);
+      const Matrix b = surround(operands.b);
+      const auto inside = [](const Matrix& outer, const Matrix& inner) {
+        const std::span<std::byte> bytes = outer.view().bytes();
+        return TensorView(bytes.subspan(128, inner.view().bytes().size()), DType::kBF16, inner.view().shape());
+      };
+      const Matrix c(DType::kF32, extents.m, extents.n);
+      Gemm args = gemm_of(operands, c);
+      args.a = inside(a, operands.a);
+      args.b = inside(b, operands.b);
+      WorkerTeam team(2);
+      gemm_tiled(team, args, tiled_kernel_on<EmulatedTiles>());
+      for (std::size_t at = 0; at < reference.value.size(); ++at) {
+        ASSERT_NEAR(c.get(static_cast<std::int64_t>(at)), reference.value[at], 1e-3);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::cpu
