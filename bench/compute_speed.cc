@@ -66,11 +66,12 @@ MeasuredBlock whole_block(const Architecture& arch, std::int64_t batch_tokens, s
   return block;
 }
 
-std::uint64_t measuring_bytes(const MeasuredBlock& block) {
+std::uint64_t measuring_bytes(const MeasuredBlock& block, DeviceKind device) {
   const Architecture& arch = block.arch;
   const auto bytes_of = [&](DType dtype, std::int64_t num_tokens) {
-    const std::uint64_t workspace = std::max(block_forward_workspace_bytes(arch, num_tokens, dtype),
-                                             block_backward_workspace_bytes(arch, num_tokens, dtype));
+    const BlockSize size{.num_tokens = num_tokens, .dtype = dtype, .device = device};
+    const std::uint64_t workspace =
+        std::max(block_forward_workspace_bytes(arch, size), block_backward_workspace_bytes(arch, size));
     const auto rows = static_cast<std::uint64_t>(num_tokens);
     const auto row = static_cast<std::uint64_t>(2 * (arch.hidden + arch.qkv_width() + arch.q_width()));
     return slice_layout(arch, block_slice(arch, 0)).num_elements() * (size_bytes(dtype) + sizeof(float)) + workspace +
@@ -217,8 +218,9 @@ double ComputeSpeed::block(const MeasuredBlock& measured, DType dtype, const Mac
     const TensorView gradients = take(DType::kF32, slice);
     const TensorView x = take(dtype, {num_tokens, arch.hidden});
     const TensorView y = take(dtype, x.shape());
-    const std::uint64_t bytes = std::max(block_forward_workspace_bytes(arch, num_tokens, dtype),
-                                         block_backward_workspace_bytes(arch, num_tokens, dtype));
+    const BlockSize size{.num_tokens = num_tokens, .dtype = dtype, .device = device_.kind()};
+    const std::uint64_t bytes =
+        std::max(block_forward_workspace_bytes(arch, size), block_backward_workspace_bytes(arch, size));
     memory_.push_back(device_.allocate(bytes, "measuring"));
     const std::span<std::byte> workspace = memory_.back().bytes();
     const BlockPass pass{

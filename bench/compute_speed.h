@@ -29,7 +29,7 @@ MeasuredBlock usual_block();
 // For a card, which is quick: a model's own, with documents as long as a run's.
 MeasuredBlock whole_block(const Architecture& arch, std::int64_t batch_tokens, std::int64_t sequence_len);
 // Device memory that measuring such a block takes, beside scratch memory.
-std::uint64_t measuring_bytes(const MeasuredBlock& block);
+std::uint64_t measuring_bytes(const MeasuredBlock& block, DeviceKind device);
 
 class ComputeSpeed {
  public:

@@ -94,7 +94,7 @@ nlohmann::json key_of(const MachineBenchOptions& options) {
 // A card's part of the machine: its kernels, and the way to it.
 void measure_card(const MachineBenchOptions& options, Machine& machine) {
   const MeasuredBlock block = block_of(options);
-  const std::uint64_t bytes = std::max(measuring_bytes(block), 2 * kLinkProbeBytes);
+  const std::uint64_t bytes = std::max(measuring_bytes(block, DeviceKind::kCuda), 2 * kLinkProbeBytes);
   const std::unique_ptr<Device> card = make_device(
       options.device,
       {.arena_bytes = round_up(bytes + options.scratch_bytes, kGiB), .scratch_bytes = options.scratch_bytes});

@@ -119,7 +119,8 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
                            .store_directories = options.directories,
                            .num_threads = memory.num_threads,
                            .momentum = options.momentum,
-                           .trace = &trace});
+                           .trace = &trace,
+                           .will_commit = false});
   session.begin(*options.weights, "step 0", progress);
   RandomTokens tokens(options.run->plan.request);
   std::vector<std::int64_t> ends_ns;  // of each step, the first entry where they begin

@@ -17,8 +17,6 @@
 #include "base/units.h"
 #include "base/worker_team.h"
 #include "bench/step_bench.h"
-#include "cli/device_option.h"
-#include "cli/dtype_option.h"
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
@@ -38,8 +36,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct StepArguments {
-  std::string config;
-  std::vector<std::string> overrides;
+  std::vector<std::string> words;  // a configuration and key=value, or key=value alone
   std::string model;
   std::int64_t layers = 0;
   std::uint64_t sequence_len = 512, micro_batch_size = 1, accumulation = 1;
@@ -91,29 +88,43 @@ bool is_shape(const std::string& model) {
   return std::find(shapes.begin(), shapes.end(), model) != shapes.end();
 }
 
+// As a configuration would say it. Tokens are random: there is no data set to name.
+std::string text_of(const StepArguments& arguments) {
+  Json json{{"base_model", arguments.model},
+            {"datasets", Json::array({{{"path", "random tokens"}}})},
+            {"sequence_len", arguments.sequence_len},
+            {"micro_batch_size", arguments.micro_batch_size},
+            {"gradient_accumulation_steps", arguments.accumulation},
+            {"dtype", arguments.dtype},
+            {"device", arguments.device},
+            {"cache", arguments.caches}};
+  if (!arguments.gpu_memory.empty()) json["gpu_memory"] = arguments.gpu_memory;
+  if (!arguments.host_memory.empty()) json["host_memory"] = arguments.host_memory;
+  if (arguments.threads > 0) json["threads"] = arguments.threads;
+  if (arguments.wave > 0) json["wave_size"] = arguments.wave;
+  if (arguments.group > 0) json["group_size"] = arguments.group;
+  return json.dump();
+}
+
 TrainConfig config_of(const StepArguments& arguments) {
-  if (!arguments.config.empty()) {
-    const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
-    for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
-    return read.config;
+  std::vector<std::string> overrides = arguments.words;
+  ReadConfig read;
+  if (!overrides.empty() && overrides.front().find('=') == std::string::npos) {
+    if (!arguments.model.empty()) {
+      throw InvalidInput(
+          fmt::format("'{}' and --model are both given: name a configuration or a model, not both", overrides.front()));
+    }
+    const std::string path = overrides.front();
+    overrides.erase(overrides.begin());
+    read = read_train_config(path, overrides);
+  } else {
+    if (arguments.model.empty() || arguments.caches.empty()) {
+      throw InvalidInput("there is nothing to run: name a configuration, or --model and --cache");
+    }
+    read = parse_train_config(text_of(arguments), "bench step", overrides);
   }
-  if (arguments.model.empty() || arguments.caches.empty()) {
-    throw InvalidInput("there is nothing to run: name a configuration, or --model and --cache");
-  }
-  TrainConfig config;
-  config.base_model = arguments.model;
-  config.sequence_len = arguments.sequence_len;
-  config.micro_batch_size = arguments.micro_batch_size;
-  config.gradient_accumulation_steps = arguments.accumulation;
-  config.dtype = parse_dtype_option(arguments.dtype);
-  config.device = parse_device_option(arguments.device);
-  if (!arguments.gpu_memory.empty()) config.gpu_memory_bytes = parse_bytes(arguments.gpu_memory);
-  if (!arguments.host_memory.empty()) config.host_memory_bytes = parse_bytes(arguments.host_memory);
-  config.cache = arguments.caches;
-  if (arguments.threads > 0) config.threads = arguments.threads;
-  if (arguments.wave > 0) config.wave_size = arguments.wave;
-  if (arguments.group > 0) config.group_size = arguments.group;
-  return config;
+  for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
+  return read.config;
 }
 
 // Random weights of a known shape, in a folder.
@@ -243,33 +254,31 @@ void add_bench_step_verb(CLI::App& bench) {
   const auto arguments = std::make_shared<StepArguments>();
   CLI::App* const verb =
       bench.add_subcommand("step", "Train a few steps on random tokens: each lane's busy time beside the step's");
-  CLI::Option* const config = verb->add_option("config", arguments->config, "A training configuration");
-  verb->add_option("overrides", arguments->overrides, "key=value, over what the file says")->needs(config);
-  std::vector<CLI::Option*> instead{
-      verb->add_option("--model", arguments->model, "A model's folder, or a known shape such as qwen2.5-0.5b"),
-      verb->add_option("--layers", arguments->layers, "Of a known shape: how many layers, instead of all")
-          ->check(CLI::PositiveNumber),
-      verb->add_option("--sequence-len", arguments->sequence_len, "Tokens of a sequence")
-          ->capture_default_str()
-          ->check(CLI::PositiveNumber),
-      verb->add_option("--micro-batch-size", arguments->micro_batch_size, "Sequences that are computed together")
-          ->capture_default_str()
-          ->check(CLI::PositiveNumber),
-      verb->add_option("--accumulation", arguments->accumulation, "Micro-batches of a step")
-          ->capture_default_str()
-          ->check(CLI::PositiveNumber),
-      verb->add_option("--dtype", arguments->dtype, "bf16 or f32")->capture_default_str(),
-      verb->add_option("--device", arguments->device, "auto, cpu or cuda")->capture_default_str(),
-      verb->add_option("--gpu-memory", arguments->gpu_memory, "Device memory to use"),
-      verb->add_option("--host-memory", arguments->host_memory, "Host memory to use"),
-      verb->add_option("--cache", arguments->caches, "A directory on each drive to use; repeat for several")
-          ->type_name("DIR")
-          ->allow_extra_args(false),
-      verb->add_option("--threads", arguments->threads, "Threads (default: one for each core)")
-          ->check(CLI::Range(1, 1024)),
-      verb->add_option("--wave", arguments->wave, "Micro-batches that pass a group together"),
-      verb->add_option("--group", arguments->group, "Blocks of a group")};
-  for (CLI::Option* const option : instead) option->excludes(config);
+  verb->add_option("words", arguments->words, "A training configuration, then key=value over what it says")
+      ->type_name("[CONFIG] [KEY=VALUE ...]");
+  verb->add_option("--model,--shape", arguments->model, "A model's folder, or a known shape such as qwen2.5-0.5b");
+  verb->add_option("--layers", arguments->layers, "Of a known shape: how many layers, instead of all")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--sequence-len,--seq", arguments->sequence_len, "Tokens of a sequence")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--micro-batch-size,--micro-batch", arguments->micro_batch_size,
+                   "Sequences that are computed together")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--accumulation,--accumulate", arguments->accumulation, "Micro-batches of a step")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--dtype", arguments->dtype, "bf16 or f32")->capture_default_str();
+  verb->add_option("--device", arguments->device, "auto, cpu or cuda")->capture_default_str();
+  verb->add_option("--gpu-memory", arguments->gpu_memory, "Device memory to use");
+  verb->add_option("--host-memory", arguments->host_memory, "Host memory to use");
+  verb->add_option("--cache", arguments->caches, "A directory on each drive to use; repeat for several")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  verb->add_option("--threads", arguments->threads, "Threads (default: one for each core)")->check(CLI::Range(1, 1024));
+  verb->add_option("--wave", arguments->wave, "Micro-batches that pass a group together");
+  verb->add_option("--group", arguments->group, "Blocks of a group");
   verb->add_option("--steps", arguments->steps, "Steps that are measured; medians are printed")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));

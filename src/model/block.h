@@ -46,9 +46,15 @@ void block_forward(const BlockPass& pass, TensorView x, TensorView y, Workspace 
 void block_backward(const BlockPass& pass, std::span<std::byte> gradients, TensorView x, TensorView dy, TensorView dx,
                     Workspace workspace);
 
-std::uint64_t block_kept_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype);
+// What the memory of a pass follows, besides its architecture.
+struct BlockSize {
+  std::int64_t num_tokens = 0;
+  DType dtype = DType::kBF16;
+  DeviceKind device = DeviceKind::kCpu;
+};
+std::uint64_t block_kept_bytes(const Architecture& arch, const BlockSize& size);
 // With or without memory to keep intermediates in.
-std::uint64_t block_forward_workspace_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype);
-std::uint64_t block_backward_workspace_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype);
+std::uint64_t block_forward_workspace_bytes(const Architecture& arch, const BlockSize& size);
+std::uint64_t block_backward_workspace_bytes(const Architecture& arch, const BlockSize& size);
 
 }  // namespace sluice

@@ -21,13 +21,14 @@ struct BackwardState {
   TensorView d_qkv;     // (tokens, qkv_width)
 };
 
-BackwardState take_backward_state(const Architecture& arch, std::int64_t num_tokens, DType dtype,
-                                  std::optional<Workspace> kept, Workspace& workspace) {
-  const std::int64_t chunk = std::min(num_tokens, kMlpChunkTokens);
+BackwardState take_backward_state(const Architecture& arch, const BlockSize& size, std::optional<Workspace> kept,
+                                  Workspace& workspace) {
+  const auto [num_tokens, dtype, device] = size;
+  const std::int64_t chunk = std::min(num_tokens, mlp_chunk_tokens(device));
   const Shape hidden{num_tokens, arch.hidden};
   BackwardState state{.adapter = BlockAdapter(arch, num_tokens, dtype, Keep::kForBackward, workspace)};
-  state.forward = take_intermediates(arch, num_tokens, dtype, kept, workspace);
-  state.mid = take_mlp_mid(arch, num_tokens, dtype, workspace);
+  state.forward = take_intermediates(arch, size, kept, workspace);
+  state.mid = take_mlp_mid(arch, size, workspace);
   state.d_mid = workspace.take(dtype, {chunk, arch.intermediate});
   if (arch.norm_after_mlp) state.d_out = workspace.take(dtype, {chunk, arch.hidden});
   state.d_normed = workspace.take(dtype, hidden);
@@ -47,7 +48,7 @@ class Backward {
         weights_(view_block(arch_, pass.weights, pass.dtype)),
         gradients_(arch_.adapter.exists() ? BlockViews() : view_block(arch_, gradients, DType::kF32)),
         adapter_gradients_(gradients),
-        state_(take_backward_state(arch_, num_tokens_, pass.dtype, kept_workspace(pass), workspace)),
+        state_(take_backward_state(arch_, size_of(pass), kept_workspace(pass), workspace)),
         forward_(state_.forward),
         is_kept_(!pass.kept.empty()),
         matrices_{.weights = weights_, .adapter = state_.adapter} {
@@ -123,7 +124,7 @@ class Backward {
   void mlp(TensorView dy) {
     const TensorView all_normed =
         arch_.residual == Residual::kParallelShared ? forward_.attention.normed : forward_.mlp_normed;
-    for_each_chunk(num_tokens_, kMlpChunkTokens, [&](std::int64_t first, std::int64_t count) {
+    for_each_chunk(num_tokens_, mlp_chunk_tokens(stream_.kind()), [&](std::int64_t first, std::int64_t count) {
       const TensorView normed = all_normed.rows(first, count);
       const MlpState mid{.up = chunk_rows(forward_.up, first, count), .mid = state_.mid.rows(0, count)};
       const TensorView out = arch_.norm_after_mlp ? chunk_rows(forward_.mlp_out, first, count) : TensorView();
@@ -216,9 +217,9 @@ class Backward {
 
 }  // namespace
 
-std::uint64_t block_backward_workspace_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype) {
+std::uint64_t block_backward_workspace_bytes(const Architecture& arch, const BlockSize& size) {
   Workspace counting;
-  take_backward_state(arch, num_tokens, dtype, std::nullopt, counting);
+  take_backward_state(arch, size, std::nullopt, counting);
   return counting.used_bytes();
 }
 

@@ -18,15 +18,16 @@ struct ForwardState {
   TensorView mlp_out_raw;  // (rows, hidden), before the norm after it; the same as mlp_out where there is none
 };
 
-ForwardState take_forward_state(const Architecture& arch, std::int64_t num_tokens, DType dtype,
-                                std::optional<Workspace> kept, Workspace& workspace) {
-  const std::int64_t chunk = std::min(num_tokens, kMlpChunkTokens);
+ForwardState take_forward_state(const Architecture& arch, const BlockSize& size, std::optional<Workspace> kept,
+                                Workspace& workspace) {
+  const auto [num_tokens, dtype, device] = size;
+  const std::int64_t chunk = std::min(num_tokens, mlp_chunk_tokens(device));
   const Shape hidden{num_tokens, arch.hidden};
   ForwardState state{.adapter = BlockAdapter(arch, num_tokens, dtype, Keep::kForForward, workspace)};
-  state.mid = take_mlp_mid(arch, num_tokens, dtype, workspace);
+  state.mid = take_mlp_mid(arch, size, workspace);
   state.mlp_out = workspace.take(dtype, {chunk, arch.hidden});
   if (kept) {
-    const Intermediates forward = take_intermediates(arch, num_tokens, dtype, kept, workspace);
+    const Intermediates forward = take_intermediates(arch, size, kept, workspace);
     state.attention = forward.attention;
     state.residual = arch.residual == Residual::kSerial ? forward.mlp_input : workspace.take(dtype, hidden);
     state.mlp_normed = forward.mlp_normed;
@@ -44,9 +45,9 @@ ForwardState take_forward_state(const Architecture& arch, std::int64_t num_token
 
 }  // namespace
 
-std::uint64_t block_forward_workspace_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype) {
+std::uint64_t block_forward_workspace_bytes(const Architecture& arch, const BlockSize& size) {
   Workspace counting;
-  take_forward_state(arch, num_tokens, dtype, std::nullopt, counting);
+  take_forward_state(arch, size, std::nullopt, counting);
   return counting.used_bytes();
 }
 
@@ -56,12 +57,12 @@ void block_forward(const BlockPass& pass, TensorView x, TensorView y, Workspace 
   const std::int64_t num_tokens = pass.batch->num_tokens();
   const BlockViews weights = view_block(arch, pass.weights, pass.dtype);
   CHECK(cache == nullptr || pass.kept.empty(), "a backward knows of no earlier tokens");
-  ForwardState state = take_forward_state(arch, num_tokens, pass.dtype, kept_workspace(pass), workspace);
+  ForwardState state = take_forward_state(arch, size_of(pass), kept_workspace(pass), workspace);
   state.adapter.pack(stream, pass.adapter);
   const BlockMatrices matrices{.weights = weights, .adapter = state.adapter};
   run_attention(pass, matrices, x, state.attention, cache);
   add(stream, state.residual, x, state.attention.out);
-  for_each_chunk(num_tokens, kMlpChunkTokens, [&](std::int64_t first, std::int64_t count) {
+  for_each_chunk(num_tokens, mlp_chunk_tokens(stream.kind()), [&](std::int64_t first, std::int64_t count) {
     const bool is_shared = arch.residual == Residual::kParallelShared;
     const TensorView normed =
         is_shared ? state.attention.normed.rows(first, count) : chunk_rows(state.mlp_normed, first, count);

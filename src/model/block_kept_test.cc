@@ -46,10 +46,10 @@ class OneBlock {
         batch_(device_, *stream_, arch_, documents()),
         x_(take(dtype, {kTokens, arch.hidden}, 1)),
         y_(take(dtype, {kTokens, arch.hidden}, 2)),
-        workspace_(device_.allocate(std::max(block_forward_workspace_bytes(arch, kTokens, dtype),
-                                             block_backward_workspace_bytes(arch, kTokens, dtype)),
+        workspace_(device_.allocate(std::max(block_forward_workspace_bytes(arch, {kTokens, dtype}),
+                                             block_backward_workspace_bytes(arch, {kTokens, dtype})),
                                     "workspace")),
-        kept_(device_.allocate(block_kept_bytes(arch, kTokens, dtype), "kept")) {
+        kept_(device_.allocate(block_kept_bytes(arch, {kTokens, dtype}), "kept")) {
     const std::size_t slice_idx = block_slice(arch_, 0);
     const auto elements = static_cast<std::int64_t>(slice_layout(arch_, slice_idx).num_elements());
     weights_ = take(dtype, {elements}, 3);

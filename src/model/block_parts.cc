@@ -116,10 +116,11 @@ AttentionState take_attention_state(const Architecture& arch, std::int64_t num_t
   return state;
 }
 
-Intermediates take_intermediates(const Architecture& arch, std::int64_t num_tokens, DType dtype,
-                                 std::optional<Workspace>& kept, Workspace& workspace) {
+Intermediates take_intermediates(const Architecture& arch, const BlockSize& size, std::optional<Workspace>& kept,
+                                 Workspace& workspace) {
   Workspace& lasting = kept ? *kept : workspace;
-  const std::int64_t mlp_tokens = kept ? num_tokens : std::min(num_tokens, kMlpChunkTokens);
+  const auto [num_tokens, dtype, device] = size;
+  const std::int64_t mlp_tokens = kept ? num_tokens : std::min(num_tokens, mlp_chunk_tokens(device));
   const Shape hidden{num_tokens, arch.hidden};
   Intermediates taken{.attention = take_branch(arch, num_tokens, dtype, lasting)};
   AttentionState& attention = taken.attention;
@@ -137,10 +138,14 @@ std::optional<Workspace> kept_workspace(const BlockPass& pass) {
   return pass.kept.empty() ? std::nullopt : std::optional<Workspace>(pass.kept);
 }
 
-std::uint64_t block_kept_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype) {
+BlockSize size_of(const BlockPass& pass) {
+  return {.num_tokens = pass.batch->num_tokens(), .dtype = pass.dtype, .device = pass.stream->kind()};
+}
+
+std::uint64_t block_kept_bytes(const Architecture& arch, const BlockSize& size) {
   std::optional<Workspace> counting(std::in_place);
   Workspace workspace;
-  take_intermediates(arch, num_tokens, dtype, counting, workspace);
+  take_intermediates(arch, size, counting, workspace);
   return counting->used_bytes();
 }
 
@@ -198,8 +203,8 @@ void run_attention(const BlockPass& pass, const BlockMatrices& matrices, TensorV
   if (arch.norm_after_attention) normalise(pass, state.out_raw, weights.norm_after_attention, {}, state.out);
 }
 
-TensorView take_mlp_mid(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace) {
-  return workspace.take(dtype, {std::min(num_tokens, kMlpChunkTokens), arch.intermediate});
+TensorView take_mlp_mid(const Architecture& arch, const BlockSize& size, Workspace& workspace) {
+  return workspace.take(size.dtype, {std::min(size.num_tokens, mlp_chunk_tokens(size.device)), arch.intermediate});
 }
 
 TensorView chunk_rows(const TensorView& rows, std::int64_t first_token, std::int64_t num_tokens) {

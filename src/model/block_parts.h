@@ -7,14 +7,11 @@
 #include <optional>
 
 #include "model/block.h"
+#include "model/token_chunks.h"
 #include "ops/gemm.h"
 #include "ops/rotary.h"
 
 namespace sluice {
-
-// Tokens that the MLP takes at a time. Gradients are summed chunk by chunk, so this is part of the numbers: it never
-// depends on budgets.
-inline constexpr std::int64_t kMlpChunkTokens = 1024;
 
 // Views of a block's parameters in its weights or in its gradients.
 struct BlockViews {
@@ -64,8 +61,8 @@ struct Intermediates {
   TensorView mlp_out;     // (tokens, hidden), or of a chunk: before the norm after the MLP, where there is one
 };
 // In the workspace, where the MLP's are those of a chunk; or all of them in `kept`, but for what joins the residual.
-Intermediates take_intermediates(const Architecture& arch, std::int64_t num_tokens, DType dtype,
-                                 std::optional<Workspace>& kept, Workspace& workspace);
+Intermediates take_intermediates(const Architecture& arch, const BlockSize& size, std::optional<Workspace>& kept,
+                                 Workspace& workspace);
 // The memory that a pass was given for them.
 std::optional<Workspace> kept_workspace(const BlockPass& pass);
 
@@ -74,7 +71,8 @@ struct MlpState {
   TensorView up;   // (chunk, up_width)
   TensorView mid;  // (chunk, intermediate)
 };
-TensorView take_mlp_mid(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace);
+TensorView take_mlp_mid(const Architecture& arch, const BlockSize& size, Workspace& workspace);
+BlockSize size_of(const BlockPass& pass);
 // The rows of a chunk, in memory for all tokens or for a chunk at a time.
 TensorView chunk_rows(const TensorView& rows, std::int64_t first_token, std::int64_t num_tokens);
 // up and mid of `normed`, and, unless `out` is default-constructed, what the MLP gives before the norm after it.

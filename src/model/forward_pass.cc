@@ -11,7 +11,7 @@ namespace sluice {
 namespace {
 
 std::uint64_t workspace_bytes(const Architecture& arch, DType dtype, const ForwardPass::Limits& limits) {
-  return std::max(block_forward_workspace_bytes(arch, limits.batch_tokens, dtype),
+  return std::max(block_forward_workspace_bytes(arch, {.num_tokens = limits.batch_tokens, .dtype = dtype}),
                   head_logits_workspace_bytes(arch, limits.logit_rows, dtype));
 }
 

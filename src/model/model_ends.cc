@@ -15,14 +15,6 @@
 namespace sluice {
 namespace {
 
-std::int64_t widest_range(const Architecture& arch) { return std::min(arch.vocab, arch.vocab_range_rows); }
-
-// Tokens that the head takes at a time: about 16 Mi logits. Gradients are summed chunk by chunk, so this is part of the
-// numbers: it follows from the vocabulary alone, never from budgets.
-std::int64_t head_chunk_tokens(const Architecture& arch) {
-  return std::clamp<std::int64_t>((16 << 20) / widest_range(arch), 16, 1024);
-}
-
 // transformers keeps the scale in the weights' type.
 float embedding_scale(const EndPass& pass) {
   const float scale = pass.arch->embedding_scale;
@@ -64,6 +56,10 @@ void normalise(const EndPass& pass, const NormViews& norm, TensorView x, TensorV
       {.kind = pass.arch->norm, .eps = pass.arch->norm_eps, .x = x, .weight = norm.weight, .bias = norm.bias, .y = y});
 }
 
+BlockSize size_of(const EndPass& pass) {
+  return {.num_tokens = pass.batch->num_tokens(), .dtype = pass.dtype, .device = pass.stream->kind()};
+}
+
 struct ChunkState {
   TensorView normed;    // (chunk, hidden)
   TensorView logits;    // (chunk * range) f32
@@ -81,8 +77,9 @@ struct ChunkState {
   }
 };
 
-ChunkState take_chunk_state(const Architecture& arch, std::int64_t num_tokens, DType dtype, Workspace& workspace) {
-  const std::int64_t chunk = std::min(num_tokens, head_chunk_tokens(arch));
+ChunkState take_chunk_state(const Architecture& arch, const BlockSize& size, Workspace& workspace) {
+  const auto [num_tokens, dtype, device] = size;
+  const std::int64_t chunk = std::min(num_tokens, head_chunk_tokens(arch, device));
   const Shape logits{chunk * widest_range(arch)};
   ChunkState state;
   state.normed = workspace.take(dtype, {chunk, arch.hidden});
@@ -129,9 +126,9 @@ void embed_positions_backward(const EndPass& pass, std::span<std::byte> gradient
                                     .dtable = layout.view(gradients, DType::kF32, Param::kPositions)});
 }
 
-std::uint64_t head_workspace_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype) {
+std::uint64_t head_workspace_bytes(const Architecture& arch, const BlockSize& size) {
   Workspace counting;
-  take_chunk_state(arch, num_tokens, dtype, counting);
+  take_chunk_state(arch, size, counting);
   return counting.used_bytes();
 }
 
@@ -145,8 +142,8 @@ void head_loss(const EndPass& pass, const HeadSlices& weights, const HeadSlices&
   const NormViews norm_sums = view_norm_sums(arch, gradients.norm);
   const TensorView matrix = view_rows(arch, 0, weights.rows, pass.dtype);
   const TensorView matrix_sums = view_row_sums(arch, 0, gradients.rows);
-  const ChunkState state = take_chunk_state(arch, num_tokens, pass.dtype, workspace);
-  for_each_chunk(num_tokens, head_chunk_tokens(arch), [&](std::int64_t first, std::int64_t count) {
+  const ChunkState state = take_chunk_state(arch, size_of(pass), workspace);
+  for_each_chunk(num_tokens, head_chunk_tokens(arch, pass.stream->kind()), [&](std::int64_t first, std::int64_t count) {
     const TensorView normed = state.normed.rows(0, count);
     const TensorView logits = state.logits_of(count, arch.vocab);
     const TensorView d_logits = state.d_logits_of(count, arch.vocab);
@@ -186,8 +183,8 @@ void head_statistics(const EndPass& pass, std::int64_t range_idx, const HeadSlic
   const VocabRange range = vocab_range(arch, range_idx);
   const NormViews norm = view_norm(arch, weights.norm, pass.dtype);
   const TensorView matrix = view_rows(arch, range_idx, weights.rows, pass.dtype);
-  const ChunkState chunk = take_chunk_state(arch, num_tokens, pass.dtype, workspace);
-  for_each_chunk(num_tokens, head_chunk_tokens(arch), [&](std::int64_t first, std::int64_t count) {
+  const ChunkState chunk = take_chunk_state(arch, size_of(pass), workspace);
+  for_each_chunk(num_tokens, head_chunk_tokens(arch, pass.stream->kind()), [&](std::int64_t first, std::int64_t count) {
     const TensorView normed = chunk.normed.rows(0, count);
     const TensorView logits = chunk.logits_of(count, range.count);
     normalise(pass, norm, x.rows(first, count), normed);
@@ -211,8 +208,8 @@ void head_gradients(const EndPass& pass, std::int64_t range_idx, const HeadSlice
   const NormViews norm = view_norm(arch, weights.norm, pass.dtype);
   const TensorView matrix = view_rows(arch, range_idx, weights.rows, pass.dtype);
   const TensorView matrix_sums = view_row_sums(arch, range_idx, row_gradients);
-  const ChunkState chunk = take_chunk_state(arch, num_tokens, pass.dtype, workspace);
-  for_each_chunk(num_tokens, head_chunk_tokens(arch), [&](std::int64_t first, std::int64_t count) {
+  const ChunkState chunk = take_chunk_state(arch, size_of(pass), workspace);
+  for_each_chunk(num_tokens, head_chunk_tokens(arch, pass.stream->kind()), [&](std::int64_t first, std::int64_t count) {
     const TensorView normed = chunk.normed.rows(0, count);
     const TensorView logits = chunk.logits_of(count, range.count);
     const TensorView d_logits = chunk.d_logits_of(count, range.count);
@@ -239,9 +236,9 @@ void head_end(const EndPass& pass, std::span<std::byte> norm, std::span<std::byt
   const std::int64_t num_tokens = pass.batch->num_tokens();
   const NormViews weights = view_norm(arch, norm, pass.dtype);
   const NormViews sums = view_norm_sums(arch, norm_gradients);
-  const ChunkState chunk = take_chunk_state(arch, num_tokens, pass.dtype, workspace);
+  const ChunkState chunk = take_chunk_state(arch, size_of(pass), workspace);
   losses_of_statistics(*pass.stream, state.statistics, pass.batch->labels(), losses);
-  for_each_chunk(num_tokens, head_chunk_tokens(arch), [&](std::int64_t first, std::int64_t count) {
+  for_each_chunk(num_tokens, head_chunk_tokens(arch, pass.stream->kind()), [&](std::int64_t first, std::int64_t count) {
     const TensorView d_normed = chunk.d_normed.rows(0, count);
     round_to(*pass.stream, d_normed, state.d_normed.rows(first, count));
     norm_backward(*pass.stream, {.kind = arch.norm,

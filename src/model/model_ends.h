@@ -15,6 +15,7 @@
 #include "device/device.h"
 #include "model/architecture.h"
 #include "model/batch.h"
+#include "model/block.h"
 #include "model/workspace.h"
 
 namespace sluice {
@@ -64,7 +65,7 @@ void head_end(const EndPass& pass, std::span<std::byte> norm, std::span<std::byt
               TensorView dx, TensorView losses, const HeadState& state, Workspace workspace);
 
 // Of any of the three above, or of head_loss().
-std::uint64_t head_workspace_bytes(const Architecture& arch, std::int64_t num_tokens, DType dtype);
+std::uint64_t head_workspace_bytes(const Architecture& arch, const BlockSize& size);
 
 // A range's columns of logits (rows, vocab) f32, soft cap included, of some rows of x.
 void head_logits(const EndPass& pass, std::int64_t range_idx, const HeadSlices& weights, TensorView x,

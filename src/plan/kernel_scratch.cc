@@ -28,7 +28,7 @@ std::uint64_t kernel_scratch_bytes(const Architecture& arch, const KernelShape& 
                            arch.mlp_bias != Biases::kNone;
   const auto widest = static_cast<std::uint64_t>(std::max({arch.hidden, arch.qkv_width(), arch.up_width()}));
   const std::uint64_t least = kLeastScratchBytes + (has_detours ? tokens * widest * sizeof(float) : 0);
-  return round_up(std::max(least, std::min(kLeastScratchBytes + attention, device_bytes / 8)), kMiB);
+  return round_up(std::max(least, std::min(kLeastScratchBytes + attention, device_bytes / 4)), kMiB);
 }
 
 }  // namespace sluice

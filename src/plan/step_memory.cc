@@ -149,8 +149,12 @@ std::uint64_t num_boundary_places(const Architecture& arch, const Schedule& sche
   return wave + schedule.boundary_places;
 }
 
+static BlockSize block_size(const Schedule& schedule) {
+  return {.num_tokens = schedule.batch_tokens, .dtype = schedule.dtype, .device = schedule.device};
+}
+
 std::uint64_t stored_bytes(const Architecture& arch, const Schedule& schedule) {
-  return block_kept_bytes(arch, schedule.batch_tokens, schedule.dtype);
+  return block_kept_bytes(arch, block_size(schedule));
 }
 
 std::uint64_t num_stored(const Schedule& schedule) {
@@ -158,10 +162,9 @@ std::uint64_t num_stored(const Schedule& schedule) {
 }
 
 std::uint64_t workspace_bytes(const Architecture& arch, const Schedule& schedule) {
-  const std::int64_t tokens = schedule.batch_tokens;
-  return std::max({block_forward_workspace_bytes(arch, tokens, schedule.dtype),
-                   block_backward_workspace_bytes(arch, tokens, schedule.dtype),
-                   head_workspace_bytes(arch, tokens, schedule.dtype)});
+  const BlockSize size = block_size(schedule);
+  return std::max({block_forward_workspace_bytes(arch, size), block_backward_workspace_bytes(arch, size),
+                   head_workspace_bytes(arch, size)});
 }
 
 std::uint64_t head_state_bytes(const Architecture& arch, const Schedule& schedule) {

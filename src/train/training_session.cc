@@ -102,7 +102,7 @@ std::uint64_t TrainingSession::more_bytes() const {
     if (keeper_.is_on_drives(version->key())) there += version->stored_bytes();
   }
   const std::uint64_t total = step_memory(arch_, options_.schedule, options_.buffers).drives.total();
-  return (total > there ? total - there : 0) + keeper_.durable_memory_bytes();
+  return (total > there ? total - there : 0) + (options_.will_commit ? keeper_.durable_memory_bytes() : 0);
 }
 
 void TrainingSession::reserve_space() { store_->reserve_space(more_bytes()); }

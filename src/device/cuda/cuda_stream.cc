@@ -15,6 +15,13 @@ namespace {
 void begins(void* watcher) { static_cast<StreamWatcher*>(watcher)->begins(); }
 void ends(void* watcher) { static_cast<StreamWatcher*>(watcher)->ends(); }
 
+// Whether the driver copies from and to here by itself: pinned, or of a card.
+bool is_known(const void* memory) {
+  cudaPointerAttributes attributes{};
+  require(cudaPointerGetAttributes(&attributes, memory), "cudaPointerGetAttributes");
+  return attributes.type != cudaMemoryTypeUnregistered;
+}
+
 }  // namespace
 
 CudaStream::CudaStream(CudaDevice& device, std::string name)
@@ -45,8 +52,16 @@ void CudaStream::copy(std::span<std::byte> to, std::span<const std::byte> from) 
   CHECK(to.size() == from.size(), "a copy has two ends of one size");
   put("a copy", [&] {
     if (to.empty()) return;
+    if (!is_known(to.data()) || !is_known(from.data())) await_all();
     require(cudaMemcpyAsync(to.data(), from.data(), to.size(), cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
   });
+}
+
+// The driver locks everybody out while it copies what is not pinned, host work that this copy waits for among them.
+void CudaStream::await_all() {
+  RawEvent reached;
+  reached.record(stream_);
+  require(cudaEventSynchronize(reached.get()), "waiting for the card before a copy");
 }
 
 void CudaStream::clear(std::span<std::byte> memory) {

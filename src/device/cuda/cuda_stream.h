@@ -62,6 +62,7 @@ class CudaStream : public Stream {
   void begin_work();
   void end_work(std::string_view what);
   void end_piece();
+  void await_all();
   void run_locked(std::function<void()> work, StreamWatcher* watcher);
 
   CudaDevice& device_;

@@ -62,7 +62,7 @@ HostLane::~HostLane() {
 }
 
 void HostLane::put(std::function<void(cudaError_t)> work) {
-  Step step{.reached = RawEvent(), .work = std::move(work), .number = ++num_put_};
+  Step step{.reached = take_event(), .work = std::move(work), .number = ++num_put_};
   step.reached.record(stream_);
   wait_for_number(stream_, done_on_device_, step.number);
   {
@@ -70,6 +70,14 @@ void HostLane::put(std::function<void(cudaError_t)> work) {
     steps_.push_back(std::move(step));
   }
   wake_.notify_one();
+}
+
+RawEvent HostLane::take_event() {
+  const std::scoped_lock lock(mutex_);
+  if (spare_.empty()) return {};
+  RawEvent event = std::move(spare_.back());
+  spare_.pop_back();
+  return event;
 }
 
 void HostLane::run() {
@@ -85,6 +93,8 @@ void HostLane::run() {
     }
     step->work(cudaEventSynchronize(step->reached.get()));
     std::atomic_ref<std::uint32_t>(*done_).store(step->number, std::memory_order_release);
+    const std::scoped_lock lock(mutex_);
+    spare_.push_back(std::move(step->reached));
   }
 }
 

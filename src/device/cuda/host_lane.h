@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 
@@ -37,6 +38,7 @@ class HostLane {
     std::uint32_t number = 0;
   };
 
+  RawEvent take_event();
   void run();
 
   int card_idx_;
@@ -47,6 +49,8 @@ class HostLane {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Step> steps_;
+  // Used again rather than destroyed: destroying one waits for the driver, which may itself wait for our next work.
+  std::vector<RawEvent> spare_;
   bool closing_ = false;
   std::thread thread_;
 };
