@@ -13,7 +13,8 @@ constexpr std::uint64_t kLeastScratchBytes = 64 * kMiB;
 
 }  // namespace
 
-std::uint64_t kernel_scratch_bytes(const Architecture& arch, const KernelShape& shape, std::uint64_t device_bytes) {
+std::uint64_t kernel_scratch_bytes(const Architecture& arch, const KernelShape& shape, std::uint64_t device_bytes,
+                                   ScratchWish wish) {
   // Attention's way back to the same bits takes a square for each head, and copies of what it reads and writes; where
   // that is too much it goes by a few heads at a time.
   const auto tokens = static_cast<std::uint64_t>(shape.batch_tokens);
@@ -28,7 +29,8 @@ std::uint64_t kernel_scratch_bytes(const Architecture& arch, const KernelShape& 
                            arch.mlp_bias != Biases::kNone;
   const auto widest = static_cast<std::uint64_t>(std::max({arch.hidden, arch.qkv_width(), arch.up_width()}));
   const std::uint64_t least = kLeastScratchBytes + (has_detours ? tokens * widest * sizeof(float) : 0);
-  return round_up(std::max(least, std::min(kLeastScratchBytes + attention, device_bytes / 4)), kMiB);
+  const std::uint64_t most = device_bytes / 8 * (wish == ScratchWish::kLarge ? 3 : 1);
+  return round_up(std::max(least, std::min(kLeastScratchBytes + attention, most)), kMiB);
 }
 
 }  // namespace sluice

@@ -12,7 +12,10 @@ struct KernelShape {
   std::int64_t sequence_len = 0;
   std::int64_t batch_tokens = 0;
 };
-// What attention likes for sequences of this length, but no large part of the device's budget.
-std::uint64_t kernel_scratch_bytes(const Architecture& arch, const KernelShape& shape, std::uint64_t device_bytes);
+// What attention likes for sequences of this length, but no more than a part of the device's budget: a large one where
+// there is room, as it computes more heads at a time then.
+enum class ScratchWish : std::uint8_t { kLarge, kSmall };
+std::uint64_t kernel_scratch_bytes(const Architecture& arch, const KernelShape& shape, std::uint64_t device_bytes,
+                                   ScratchWish wish = ScratchWish::kLarge);
 
 }  // namespace sluice

@@ -58,10 +58,10 @@ void check(const PlanRequest& request) {
 }
 
 // Budgets may have been changed since the request was made.
-PlanRequest with_scratch(PlanRequest request) {
+PlanRequest with_scratch(PlanRequest request, ScratchWish wish) {
   if (request.has_kernel_scratch) {
-    request.buffers.scratch_bytes =
-        kernel_scratch_bytes(request.arch, {request.sequence_len, request.batch_tokens()}, request.budgets.device);
+    request.buffers.scratch_bytes = kernel_scratch_bytes(request.arch, {request.sequence_len, request.batch_tokens()},
+                                                         request.budgets.device, wish);
   }
   return request;
 }
@@ -75,14 +75,14 @@ std::optional<double> Plan::run_share_of_life(std::size_t drive_idx) const {
 }
 
 StepMemory least_memory(const PlanRequest& asked) {
-  const PlanRequest request = with_scratch(asked);
+  const PlanRequest request = with_scratch(asked, ScratchWish::kSmall);
   const auto sizes = slice_sizes(request.arch, request.dtype, request.optimizer, request.buffers.chunk_bytes);
   return least_candidate(request, sizes).memory;
 }
 
-std::optional<Plan> find_plan(const PlanRequest& asked) {
-  check(asked);
-  const PlanRequest request = with_scratch(asked);
+namespace {
+
+std::optional<Plan> search(const PlanRequest& request) {
   const StepSimulator simulator(request.arch, request.machine,
                                 {.dtype = request.dtype,
                                  .optimizer = request.optimizer,
@@ -115,6 +115,15 @@ std::optional<Plan> find_plan(const PlanRequest& asked) {
               .buffers = best->placed.buffers,
               .memory = best->placed.memory,
               .forecast = forecast};
+}
+
+}  // namespace
+
+std::optional<Plan> find_plan(const PlanRequest& request) {
+  check(request);
+  std::optional<Plan> plan = search(with_scratch(request, ScratchWish::kLarge));
+  if (plan || !request.has_kernel_scratch) return plan;
+  return search(with_scratch(request, ScratchWish::kSmall));
 }
 
 Plan make_plan(const PlanRequest& request) {
