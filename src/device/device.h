@@ -44,12 +44,17 @@ class Event {
   std::shared_ptr<const State> state_;  // shared by copies of the event and by the stream that will reach it
 };
 
-// Told from inside a stream when it begins and ends a piece of work. Waiting for an event is no work.
+// Told of a stream's work, in its order, one call at a time. Waiting for an event is no work.
 class StreamWatcher {
  public:
   virtual ~StreamWatcher() = default;
+  // Now.
   virtual void begins() = 0;
   virtual void ends() = 0;
+  // From one time of the steady clock (base/clock.h) to another: a card's work is told of when it is over.
+  virtual void worked(std::int64_t begin_ns, std::int64_t end_ns) = 0;
+  // What the stream does from here on.
+  virtual void labelled(const std::string& text) = 0;
 };
 
 enum class DeviceKind : std::uint8_t { kCpu, kCuda };
@@ -76,6 +81,10 @@ class Stream {
   virtual void wait(const Event& event) = 0;
   // Watches the work that is put here from now on; null: nobody does. Outlives that work.
   virtual void watch(StreamWatcher* watcher) = 0;
+  // Tells the watcher, if there is one, what is put from here on.
+  virtual void label(std::string text) = 0;
+  // Until the work is done and the watcher, if there is one, has been told of it.
+  virtual void tell() = 0;
 
   void synchronize() { record().wait(); }
 };

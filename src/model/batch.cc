@@ -40,7 +40,10 @@ std::uint64_t Batch::size_bytes(const Architecture& arch, std::int64_t num_token
   return static_cast<std::uint64_t>(num_tokens) * token_words(arch) * kWordBytes;
 }
 
-Batch::Batch(Device& device, Stream& stream, const Architecture& arch, std::span<const DocumentTokens> documents) {
+Batch::Batch(Device& device, Stream& stream, const Architecture& arch, std::span<const DocumentTokens> documents,
+             RopeRows* rows) {
+  std::optional<RopeRows> own;
+  if (rows == nullptr) rows = &own.emplace(arch.ropes);
   for (const DocumentTokens& document : documents) {
     CHECK(document.labels.empty() || document.labels.size() == document.ids.size(), "a label for every token, or none");
     require_positions(arch, document);
@@ -62,10 +65,10 @@ Batch::Batch(Device& device, Stream& stream, const Architecture& arch, std::span
   };
   const auto [ids, host_ids] = take(DType::kI32, {num_tokens_});
   const auto [labels, host_labels] = take(DType::kI32, {num_tokens_});
-  const auto [rows, host_rows] = take(DType::kI32, {num_tokens_});
+  const auto [position_rows, host_rows] = take(DType::kI32, {num_tokens_});
   ids_ = ids;
   labels_ = labels;
-  position_rows_ = rows;
+  position_rows_ = position_rows;
 
   std::size_t first = 0;
   std::int64_t k_first = 0;
@@ -93,8 +96,8 @@ Batch::Batch(Device& device, Stream& stream, const Architecture& arch, std::span
   const auto all_labels = host_labels.as<std::int32_t>();
   num_labels_ = num_tokens_ - std::count(all_labels.begin(), all_labels.end(), kIgnoreLabel);
 
-  for (const Rope& rope : arch.ropes) {
-    const std::int64_t half = rope.rotary_dim / 2;
+  for (std::size_t rope_idx = 0; rope_idx < arch.ropes.size(); ++rope_idx) {
+    const std::int64_t half = arch.ropes[rope_idx].rotary_dim / 2;
     const auto [cos, host_cos] = take(DType::kF32, {num_tokens_, half});
     const auto [sin, host_sin] = take(DType::kF32, {num_tokens_, half});
     rope_cos_.push_back(cos);
@@ -102,8 +105,8 @@ Batch::Batch(Device& device, Stream& stream, const Architecture& arch, std::span
     std::int64_t row = 0;
     for (const DocumentTokens& document : documents) {
       const auto num_new = static_cast<std::int64_t>(document.ids.size());
-      write_rope_rows(rope, document.seq_tokens.value_or(total_tokens(document)), document.past_tokens, num_new,
-                      host_cos.rows(row, num_new).as<float>(), host_sin.rows(row, num_new).as<float>());
+      rows->write(rope_idx, document.seq_tokens.value_or(total_tokens(document)), document.past_tokens, num_new,
+                  host_cos.rows(row, num_new).as<float>(), host_sin.rows(row, num_new).as<float>());
       row += num_new;
     }
   }

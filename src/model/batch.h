@@ -11,6 +11,7 @@
 
 #include "device/device.h"
 #include "model/architecture.h"
+#include "model/rope_rows.h"
 #include "ops/attention.h"
 #include "tensor/tensor_view.h"
 
@@ -29,7 +30,9 @@ class Batch {
  public:
   // The tokens are on the device on return. Throws OutOfBudget where it has no room, InvalidInput where a document is
   // longer than learned positions go.
-  Batch(Device& device, Stream& stream, const Architecture& arch, std::span<const DocumentTokens> documents);
+  // `rows`: of the architecture's ropes; null: they are computed anew.
+  Batch(Device& device, Stream& stream, const Architecture& arch, std::span<const DocumentTokens> documents,
+        RopeRows* rows = nullptr);
 
   std::int64_t num_tokens() const { return num_tokens_; }
   std::int64_t num_labels() const { return num_labels_; }  // those that are not ignored

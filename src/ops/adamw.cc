@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/adamw.h"
 
+#include <span>
+
 #include "base/units.h"
 #include "ops/cpu/adamw.h"
 #include "ops/dispatch.h"
@@ -35,12 +37,22 @@ void adamw(Stream& stream, const AdamW& args) {
   check(args);
   dispatch(
       stream, [&](Kernels& kernels) { kernels.adamw(stream, args); },
-      [args](WorkerTeam& team) { cpu::adamw(team, args); });
+      [args](WorkerTeam& team) { cpu::adamw(team, std::span(&args, 1)); });
+}
+
+void adamw(Stream& stream, const std::vector<AdamW>& parts) {
+  for (const AdamW& part : parts) check(part);
+  dispatch(
+      stream,
+      [&](Kernels& kernels) {
+        for (const AdamW& part : parts) kernels.adamw(stream, part);
+      },
+      [parts](WorkerTeam& team) { cpu::adamw(team, parts); });
 }
 
 void adamw(WorkerTeam& team, const AdamW& args) {
   check(args);
-  cpu::adamw(team, args);
+  cpu::adamw(team, std::span(&args, 1));
 }
 
 }  // namespace sluice

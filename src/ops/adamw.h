@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "device/device.h"
 #include "tensor/tensor_view.h"
@@ -44,5 +45,7 @@ struct AdamW {
   std::int64_t first_element = 0;  // which of the slice is the first here; u8 moments: the first of a block
 };
 void adamw(Stream& stream, const AdamW& args);
+// Several at once, none of which touches another's memory: threads share them out together.
+void adamw(Stream& stream, const std::vector<AdamW>& parts);
 
 }  // namespace sluice

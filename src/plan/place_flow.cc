@@ -192,7 +192,7 @@ std::size_t BoundaryFlow::free_place() {
   for (std::size_t idx = 0; idx < places_.size(); ++idx) {
     if (places_[idx].key != kNowhere) continue;
     if (!places_[idx].leaves) return idx;
-    if (leaving == kNowhere) leaving = idx;
+    if (leaving == kNowhere || places_[idx].departure_number < places_[leaving].departure_number) leaving = idx;
   }
   if (leaving == kNowhere) return kNowhere;
   flow_.wait(places_[leaving].departure.device_free);
@@ -215,6 +215,7 @@ void BoundaryFlow::leave(Id id) {
   Place& place = places_[where_[key]];
   place.last_use = flow_.record();
   place.departure = flow_.send(shape_.boundary_bytes, home_, {place.last_use});
+  place.departure_number = ++num_departures_;
   place.leaves = true;
   place.key = kNowhere;
   stored_[key] = place.departure.stored;

@@ -123,6 +123,7 @@ class BoundaryFlow {
     bool leaves = false;
     bool arrives = false;
     RunFlow::Departure departure;
+    std::uint64_t departure_number = 0;
     RunFlow::Arrival arrival;
     TaskId last_use = RunFlow::kNone;
   };
@@ -138,6 +139,7 @@ class BoundaryFlow {
   std::vector<std::size_t> where_;  // of each boundary: its place
   std::vector<TaskId> stored_;
   std::deque<Id> order_;
+  std::uint64_t num_departures_ = 0;
 };
 
 }  // namespace sluice

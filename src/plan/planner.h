@@ -36,6 +36,7 @@ struct PlanRequest {
   std::optional<std::int64_t> wave;
   std::optional<std::int64_t> group;
   std::optional<Home> boundaries;
+  bool may_store = true;  // what the backward reads of a layer, rather than compute it again
 
   std::int64_t batch_tokens() const { return sequence_len * micro_batch_size; }
   std::int64_t step_tokens() const { return batch_tokens() * accumulation; }

@@ -116,12 +116,20 @@ class Search {
                       .device = device_kind(request_.machine)};
     schedule.weight_places = least_weight_places(schedule);
     schedule.gradient_places = least_gradient_places(request_.arch, schedule);
+    Schedule ample = schedule;
+    if (schedule.device != DeviceKind::kCpu) {
+      // A card that waits for the host to tell it what is next has nothing to do meanwhile, which no forecast knows of.
+      ample.boundary_places += 3;
+      ample.weight_places += 1;
+      ample.gradient_places += 1;
+    }
     for (const Residence residence :
          {Residence::kDevice, Residence::kGradientsDevice, Residence::kGradientsHost, Residence::kOptimizerHost,
           Residence::kGradientsHalf, Residence::kGradientsFirst}) {
       // Where everything stays on the device, groups make no difference.
       if (residence == Residence::kDevice && group > 1 && !request_.group) continue;
-      const Placed least = place(placing_, schedule, residence);
+      Placed least = place(placing_, ample, residence);
+      if (!fits(least.memory, request_.budgets)) least = place(placing_, schedule, residence);
       if (!fits(least.memory, request_.budgets)) continue;
       // Without drives there is nothing to choose first.
       if (residence > Residence::kGradientsHost && !any_on_drives(least.schedule)) continue;
@@ -162,7 +170,7 @@ class Search {
 
   // Device memory that is left spares recomputation.
   void try_stored(const Placed& placed) {
-    const std::int64_t most = spare_stored_layers(placing_, placed);
+    const std::int64_t most = request_.may_store ? spare_stored_layers(placing_, placed) : 0;
     for (const std::int64_t layers : std::set<std::int64_t>{0, most / 2, most}) {
       Candidate candidate{.placed = store_layers(request_.arch, placed, layers)};
       bound(candidate);

@@ -91,16 +91,22 @@ void trace_transfer(LaneTrace* trace, const Ticket& ticket, LaneSpan span) {
   ticket.state()->when_settled([trace, span = std::move(span)] { trace->add(span); });
 }
 
-void StreamTrace::label(std::string text) {
+void StreamTrace::labelled(const std::string& text) {
   if (text == label_) return;
   flush();
-  label_ = std::move(text);
+  label_ = text;
 }
 
-void StreamTrace::begins() {
-  const std::int64_t now_ns = trace_.now_ns();
-  if (open_ && now_ns - end_ns_ > kPauseNs) flush();
-  if (!open_) begin_ns_ = now_ns;
+void StreamTrace::begins() { go_on(trace_.now_ns()); }
+
+void StreamTrace::worked(std::int64_t begin_ns, std::int64_t end_ns) {
+  go_on(begin_ns);
+  end_ns_ = end_ns;
+}
+
+void StreamTrace::go_on(std::int64_t begin_ns) {
+  if (open_ && begin_ns - end_ns_ > kPauseNs) flush();
+  if (!open_) begin_ns_ = begin_ns;
   open_ = true;
 }
 

@@ -87,16 +87,17 @@ class StreamTrace : public StreamWatcher {
  public:
   StreamTrace(LaneTrace& trace, Lane lane) : trace_(trace), lane_(lane) {}
 
-  // What the stream does next; told in the stream, so that it keeps its place among the work. An empty one ends a span.
-  void label(std::string text);
-
   void begins() override;
   void ends() override;
+  void worked(std::int64_t begin_ns, std::int64_t end_ns) override;
+  // An empty one ends a span.
+  void labelled(const std::string& text) override;
 
  private:
+  void go_on(std::int64_t begin_ns);
   void flush();
 
-  // The stream's thread alone.
+  // One call at a time.
   LaneTrace& trace_;
   Lane lane_;
   std::string label_;

@@ -28,7 +28,7 @@ BoundaryPlaces::Place* BoundaryPlaces::free_place() {
   for (Place& place : places_) {
     if (place.id) continue;
     if (!place.departure) return &place;
-    if (leaving == nullptr) leaving = &place;
+    if (leaving == nullptr || place.departure_number < leaving->departure_number) leaving = &place;
   }
   if (leaving == nullptr) return nullptr;
   leaving->departure->device_free.get();
@@ -61,6 +61,7 @@ void BoundaryPlaces::leave(Id id) {
   place.last_use = stream_.record();
   place.departure = keeper_.send(boundary_key(id.batch_idx, id.layer_idx), place.memory.bytes(), place.last_use);
   place.departure->stored = {};  // the keeper has it
+  place.departure_number = ++num_departures_;
   place.id.reset();
   where_.erase(id);
 }

@@ -50,6 +50,7 @@ class BoundaryPlaces {
     Buffer memory;
     std::optional<Id> id;
     std::optional<Departure> departure;  // on its way home
+    std::uint64_t departure_number = 0;  // they end in this order
     std::optional<Arrival> arrival;      // on its way back
     Event last_use;
   };
@@ -67,6 +68,7 @@ class BoundaryPlaces {
   std::vector<Place> places_;
   std::map<Id, std::size_t> where_;  // those on the device: an index of places_
   std::deque<Id> order_;
+  std::uint64_t num_departures_ = 0;
 };
 
 }  // namespace sluice

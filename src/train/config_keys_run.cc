@@ -20,6 +20,11 @@ constexpr EnumNames<BoundaryPlace, 4> kPlaces{{{
     {"nvme", BoundaryPlace::kNvme},
 }}};
 
+constexpr EnumNames<Recompute, 2> kRecomputes{{{
+    {"auto", Recompute::kAuto},
+    {"all", Recompute::kAll},
+}}};
+
 constexpr EnumNames<DeviceWish, 3> kDevices{{{
     {"auto", DeviceWish::kAuto},
     {"cpu", DeviceWish::kCpu},
@@ -112,6 +117,7 @@ std::vector<ConfigKey> memory_keys() {
   keys.push_back(optional_key("wave_size", {}, "auto", &TrainConfig::wave_size));
   keys.push_back(optional_key("group_size", {}, "auto", &TrainConfig::group_size));
   keys.push_back(enum_key("boundaries", {}, "auto, device, host, nvme", kPlaces, &TrainConfig::boundaries));
+  keys.push_back(enum_key("recompute", {}, "auto, all", kRecomputes, &TrainConfig::recompute));
   return keys;
 }
 

@@ -24,6 +24,9 @@ std::uint64_t chunk_bytes_of(const SliceStore* store) { return store != nullptr 
 static_assert(OptimizerLayout::kBlock == kMomentBlock && kParameterAlignment % kMomentBlock == 0,
               "a block of moments is of one parameter, and of one window");
 
+// Windows that threads share out together: enough for many of them.
+constexpr std::size_t kTogether = 64;
+
 // Decay is for matrices: norms and biases are left alone, as transformers' Trainer does.
 bool decays(const Parameter& parameter) { return parameter.shape.rank() > 1; }
 
@@ -186,34 +189,56 @@ class OptimizerLane::Pass {
   }
 
   void compute_oldest() {
-    Window window = std::move(reading_.front());
-    reading_.pop_front();
-    for (Part* part : {&window.weights, &window.optimizer, &window.gradients}) arrive(*part);
-    if (window.slice->on_card) {
-      update_on_card(std::move(window));
+    std::vector<Window> windows = take_oldest();
+    for (Window& window : windows) {
+      for (Part* part : {&window.weights, &window.optimizer, &window.gradients}) arrive(*part);
+    }
+    const Slice& slice = *windows.front().slice;
+    if (slice.on_card) {
+      update_on_card(std::move(windows.front()));
       return;
     }
     const std::int64_t begin_ns = options_.trace != nullptr ? options_.trace->now_ns() : 0;
-    for (const Parameter& parameter : window.slice->layout.parameters()) update(*lane_.stream_, window, parameter);
+    update(*lane_.stream_, windows);
     lane_.stream_->synchronize();
     if (options_.trace != nullptr) {
-      options_.trace->add(
-          {Lane::kCpuOptimizer, slice_name(arch_, window.slice->slice_idx), window.first, window.count, begin_ns, 0});
+      const Window& last = windows.back();
+      const std::uint64_t first = windows.front().first;
+      options_.trace->add({Lane::kCpuOptimizer, slice_name(arch_, slice.slice_idx), first,
+                           last.first + last.count - first, begin_ns, 0});
     }
-    if (window.slice->new_weights) {
-      window.weights.ticket = window.slice->new_weights->write(window.weights.offset, window.weights.bytes);
+    for (Window& window : windows) {
+      leave(window);
+      writing_.push_back(std::move(window));
     }
-    if (window.slice->new_optimizer) {
-      window.optimizer.ticket = window.slice->new_optimizer->write(window.optimizer.offset, window.optimizer.bytes);
+    // In order, and as early as they can: the next step waits for slices that are done.
+    while (!writing_.empty() && is_written(writing_.front())) finish_oldest();
+  }
+
+  // One, or several of a slice that wait for nothing.
+  std::vector<Window> take_oldest() {
+    std::vector<Window> windows;
+    do {
+      windows.push_back(std::move(reading_.front()));
+      reading_.pop_front();
+    } while (windows.size() < kTogether && windows.front().memory.empty() && !windows.front().slice->on_card &&
+             !reading_.empty() && reading_.front().slice == windows.front().slice);
+    return windows;
+  }
+
+  // Towards the drives or the card, where that is its home.
+  void leave(Window& window) const {
+    Slice& slice = *window.slice;
+    if (slice.new_weights)
+      window.weights.ticket = slice.new_weights->write(window.weights.offset, window.weights.bytes);
+    if (slice.new_optimizer) {
+      window.optimizer.ticket = slice.new_optimizer->write(window.optimizer.offset, window.optimizer.bytes);
     }
     for (Part* part : {&window.weights, &window.optimizer}) {
       if (part->on_card.empty()) continue;
       lane_.to_card_->copy(part->on_card, part->bytes);
       part->copied = lane_.to_card_->record();
     }
-    writing_.push_back(std::move(window));
-    // In order, and as early as they can: the next step waits for slices that are done.
-    while (!writing_.empty() && is_written(writing_.front())) finish_oldest();
   }
 
   // The card goes on by itself, and is waited for where the slice ends.
@@ -223,7 +248,7 @@ class OptimizerLane::Pass {
     if (trace != nullptr && window.first == 0) {
       lane_.card_->run([trace, slice] { slice->begin_ns = trace->now_ns(); });
     }
-    for (const Parameter& parameter : slice->layout.parameters()) update(*lane_.card_, window, parameter);
+    update(*lane_.card_, {&window, 1});
     if (trace != nullptr && window.is_last) {
       lane_.card_->run([trace, slice, name = slice_name(arch_, slice->slice_idx), count = window.first + window.count] {
         trace->add({Lane::kCompute, name, 0, count, slice->begin_ns, 0});
@@ -239,8 +264,16 @@ class OptimizerLane::Pass {
            window.optimizer.copied.passed() && window.updated.passed();
   }
 
-  // What of the parameter lies in the window.
-  void update(Stream& stream, const Window& window, const Parameter& parameter) const {
+  void update(Stream& stream, std::span<const Window> windows) const {
+    std::vector<AdamW> parts;
+    for (const Window& window : windows) {
+      for (const Parameter& parameter : window.slice->layout.parameters()) update(stream, window, parameter, parts);
+    }
+    if (!parts.empty()) adamw(stream, parts);
+  }
+
+  // What of the parameter lies in the window: SGD now, AdamW as one of the parts.
+  void update(Stream& stream, const Window& window, const Parameter& parameter, std::vector<AdamW>& parts) const {
     const std::uint64_t begin = std::max(parameter.offset, window.first);
     const std::uint64_t end = std::min(parameter.offset + static_cast<std::uint64_t>(parameter.shape.num_elements()),
                                        window.first + window.count);
@@ -277,7 +310,7 @@ class OptimizerLane::Pass {
                .seed = seed_of(window.slice->slice_idx),
                .first_element = static_cast<std::int64_t>(begin)};
     args.settings.weight_decay = weight_decay;
-    adamw(stream, args);
+    parts.push_back(args);
   }
 
   // Another one for each slice of a run.

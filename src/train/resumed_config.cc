@@ -15,7 +15,7 @@ namespace sluice {
 namespace {
 
 // By the names of their fields.
-constexpr std::array<std::string_view, 30> kMayChange{"num_epochs",
+constexpr std::array<std::string_view, 31> kMayChange{"num_epochs",
                                                       "max_steps",
                                                       "learning_rate",
                                                       "lr_scheduler",
@@ -44,7 +44,8 @@ constexpr std::array<std::string_view, 30> kMayChange{"num_epochs",
                                                       "threads",
                                                       "wave_size",
                                                       "group_size",
-                                                      "boundaries"};
+                                                      "boundaries",
+                                                      "recompute"};
 
 }  // namespace
 

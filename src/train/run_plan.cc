@@ -113,6 +113,7 @@ PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
       static_cast<std::size_t>(std::clamp<std::uint64_t>(request.budgets.host / 4 / window_bytes, 3, 8));
   if (config.wave_size) request.wave = static_cast<std::int64_t>(*config.wave_size);
   if (config.group_size) request.group = static_cast<std::int64_t>(*config.group_size);
+  request.may_store = config.recompute == Recompute::kAuto;
   if (config.boundaries != BoundaryPlace::kAuto) request.boundaries = home_of(config.boundaries);
   return request;
 }

@@ -43,6 +43,7 @@ StepRunner::StepRunner(Device& device, const Architecture& arch, RunKeeper& keep
       schedule_(schedule),
       stream_(device.make_stream("compute")),
       batch_stream_(device.make_stream("batches")),
+      rope_rows_(arch.ropes),
       weights_(device, arch, keeper, schedule),
       gradients_(device, *stream_, arch, keeper, schedule),
       boundaries_(device, *stream_, arch, keeper, schedule),
@@ -84,7 +85,7 @@ StepRunner::~StepRunner() {
 }
 
 void StepRunner::label(const std::string& text) {
-  if (trace_) stream_->run([this, text] { trace_->label(text); });
+  if (trace_) stream_->label(text);
 }
 
 StepResult StepRunner::run(std::span<const PackedDocuments> micro_batches,
@@ -157,6 +158,7 @@ StepResult StepRunner::go(std::span<const PackedDocuments> micro_batches,
     label("");
     for (const float loss : head_.losses(wave_)) loss_sum += static_cast<double>(loss);
   }
+  stream_->tell();
   wave_.members.clear();
   result.loss = loss_sum / static_cast<double>(num_labels);
   return result;
@@ -167,7 +169,7 @@ void StepRunner::begin_wave(std::span<const PackedDocuments> micro_batches) {
   for (const PackedDocuments& documents : micro_batches) {
     StepWave::Member member;
     member.batch_idx = static_cast<std::int64_t>(wave_.members.size());
-    member.batch = std::make_unique<Batch>(device_, *batch_stream_, arch_, documents);
+    member.batch = std::make_unique<Batch>(device_, *batch_stream_, arch_, documents, &rope_rows_);
     CHECK(member.num_tokens() <= schedule_.batch_tokens, "a micro-batch is as large as was said");
     wave_.members.push_back(std::move(member));
   }

@@ -89,6 +89,7 @@ class StepRunner {
   std::optional<StreamTrace> trace_;  // of the stream below
   std::unique_ptr<Stream> stream_;    // compute
   std::unique_ptr<Stream> batch_stream_;
+  RopeRows rope_rows_;
   WeightPlaces weights_;
   GradientPlaces gradients_;
   BoundaryPlaces boundaries_;

@@ -22,6 +22,7 @@ enum class AdapterKind { kNone, kLora, kQlora };
 enum class OptimizerKind { kAdamWFp32, kAdamWBf16, kAdamW8Bit, kSgd };  // named for the precision of the moments
 enum class RunStrategy { kNo, kSteps, kEpoch };                         // when to save, when to evaluate
 enum class BoundaryPlace { kAuto, kDevice, kHost, kNvme };
+enum class Recompute { kAuto, kAll };
 
 struct DatasetChoice {
   std::string path;
@@ -100,6 +101,7 @@ struct TrainConfig {
   std::optional<std::uint64_t> wave_size;   // micro-batches
   std::optional<std::uint64_t> group_size;  // slices
   BoundaryPlace boundaries = BoundaryPlace::kAuto;
+  Recompute recompute = Recompute::kAuto;
 
   bool operator==(const TrainConfig&) const = default;
 };

@@ -73,6 +73,11 @@ void CpuStream::run(std::function<void()> work) {
   });
 }
 
+void CpuStream::label(std::string text) {
+  StreamWatcher* const watcher = watcher_.load();
+  if (watcher != nullptr) push([watcher, text = std::move(text)] { watcher->labelled(text); });
+}
+
 void CpuStream::attempt(const std::function<void()>& work) {
   if (failure_) return;
   try {

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "device/cpu/cpu_device.h"
@@ -145,10 +146,17 @@ TEST_F(CudaDeviceTest, AFailureRidesOnLaterEventsAndSkipsLaterWork) {
 
 class Counter : public StreamWatcher {
  public:
-  void begins() override { ++num_begun; }
-  void ends() override { ++num_ended; }
-  int num_begun = 0;
-  int num_ended = 0;
+  void begins() override { ADD_FAILURE() << "a card tells afterwards"; }
+  void ends() override { ADD_FAILURE() << "a card tells afterwards"; }
+  void worked(std::int64_t begin_ns, std::int64_t end_ns) override {
+    EXPECT_GE(begin_ns, last_ns - 100'000);  // two clocks
+    EXPECT_GE(end_ns, begin_ns);
+    last_ns = end_ns;
+    told += "w";
+  }
+  void labelled(const std::string& text) override { told += text; }
+  std::string told;
+  std::int64_t last_ns = SteadyClock().now_ns();
 };
 
 TEST_F(CudaDeviceTest, TellsAWatcherOfEachPieceOfWork) {
@@ -158,12 +166,18 @@ TEST_F(CudaDeviceTest, TellsAWatcherOfEachPieceOfWork) {
   stream->clear(on_card.bytes());
   stream->watch(&counter);
   stream->clear(on_card.bytes());
+  stream->clear(on_card.bytes());
+  stream->label("a");
+  stream->clear(on_card.bytes());
   stream->run([] {});
+  stream->label("b");
+  stream->tell();
+  EXPECT_EQ(counter.told, "wawwb");
+  EXPECT_LE(counter.last_ns, SteadyClock().now_ns() + 100'000);
   stream->watch(nullptr);
   stream->clear(on_card.bytes());
   stream->synchronize();
-  EXPECT_EQ(counter.num_begun, 2);
-  EXPECT_EQ(counter.num_ended, 2);
+  EXPECT_EQ(counter.told, "wawwb");
 }
 
 }  // namespace

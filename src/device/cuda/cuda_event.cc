@@ -7,8 +7,9 @@
 
 namespace sluice::cuda {
 
-RawEvent::RawEvent() {
-  require(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync), "cudaEventCreate");
+RawEvent::RawEvent(Timing timing) {
+  const unsigned flags = cudaEventBlockingSync | (timing == Timing::kYes ? 0U : cudaEventDisableTiming);
+  require(cudaEventCreateWithFlags(&event_, flags), "cudaEventCreate");
 }
 
 RawEvent::~RawEvent() {

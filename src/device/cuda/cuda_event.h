@@ -13,10 +13,11 @@
 
 namespace sluice::cuda {
 
-// Owns a cudaEvent_t, without timing.
+// Owns a cudaEvent_t.
 class RawEvent {
  public:
-  RawEvent();  // on the current card
+  enum class Timing : bool { kNo, kYes };
+  explicit RawEvent(Timing timing = Timing::kNo);  // on the current card
   ~RawEvent();
   RawEvent(RawEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
   RawEvent& operator=(RawEvent&& other) noexcept {

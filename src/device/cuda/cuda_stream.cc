@@ -5,15 +5,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_error.h"
 #include "device/cuda/cuda_event.h"
 
 namespace sluice::cuda {
 namespace {
-
-void begins(void* watcher) { static_cast<StreamWatcher*>(watcher)->begins(); }
-void ends(void* watcher) { static_cast<StreamWatcher*>(watcher)->ends(); }
 
 // Whether the driver copies from and to here by itself: pinned, or of a card.
 bool is_known(const void* memory) {
@@ -35,9 +33,10 @@ CudaStream::CudaStream(CudaDevice& device, std::string name)
 CudaStream::~CudaStream() {
   // What failed rides on the events; here everything has passed, or the card is lost and nothing runs any more.
   cudaSetDevice(device_.card_idx());
-  if (told_ != nullptr) static_cast<void>(cudaLaunchHostFunc(stream_, ends, told_));
+  end_piece();
   cudaStreamSynchronize(stream_);
   host_.reset();
+  watch_.reset();
   device_.scratch().forget(stream_);
   cudaStreamDestroy(stream_);
 }
@@ -80,15 +79,21 @@ void CudaStream::run(std::function<void()> work) {
 void CudaStream::run_locked(std::function<void()> work, StreamWatcher* watcher) {
   end_piece();
   const std::uint64_t sequence = failures_->next_sequence();
-  host_->put([failures = failures_, sequence, watcher, work = std::move(work)](cudaError_t state) {
-    if (watcher != nullptr) watcher->begins();
+  // Shared with the work, which std::function may copy; null: nobody watches.
+  std::shared_ptr<std::promise<WatchLane::Times>> times;
+  if (watcher != nullptr) {
+    times = std::make_shared<std::promise<WatchLane::Times>>();
+    watch_->add(watcher, times->get_future());
+  }
+  host_->put([failures = failures_, sequence, times, work = std::move(work)](cudaError_t state) {
+    const std::int64_t begin_ns = SteadyClock().now_ns();
     try {
       require(state, "waiting for the card before host work");
       if (!failures->before(sequence)) work();
     } catch (...) {  // whatever it is, it is rethrown at the next wait
       failures->add(sequence, std::current_exception());
     }
-    if (watcher != nullptr) watcher->ends();
+    if (times) times->set_value({begin_ns, SteadyClock().now_ns()});
   });
 }
 
@@ -117,23 +122,41 @@ void CudaStream::watch(StreamWatcher* watcher) {
   const std::scoped_lock lock(mutex_);
   device_.make_current();
   end_piece();
+  if (watcher != nullptr && !watch_)
+    watch_ = std::make_unique<WatchLane>(name_ + "-watch", device_.card_idx(), stream_);
   watcher_ = watcher;
+}
+
+void CudaStream::label(std::string text) {
+  const std::scoped_lock lock(mutex_);
+  if (watcher_ == nullptr) return;
+  device_.make_current();
+  end_piece();
+  watch_->label(watcher_, std::move(text));
+}
+
+void CudaStream::tell() {
+  const std::scoped_lock lock(mutex_);
+  if (watcher_ == nullptr) return;
+  device_.make_current();
+  end_piece();
+  watch_->drain();
 }
 
 void CudaStream::begin_work() {
   device_.make_current();
   sequence_ = failures_->next_sequence();
-  if (watcher_ == nullptr || told_ != nullptr) return;
-  require(cudaLaunchHostFunc(stream_, begins, watcher_), "cudaLaunchHostFunc");
-  told_ = watcher_;
+  if (watcher_ == nullptr || is_in_piece_) return;
+  watch_->begin_piece();
+  is_in_piece_ = true;
 }
 
 void CudaStream::end_work(std::string_view what) { require(cudaGetLastError(), what); }
 
 void CudaStream::end_piece() {
-  if (told_ == nullptr) return;
-  require(cudaLaunchHostFunc(stream_, ends, told_), "cudaLaunchHostFunc");
-  told_ = nullptr;
+  if (!is_in_piece_) return;
+  is_in_piece_ = false;
+  watch_->end_piece(watcher_);
 }
 
 }  // namespace sluice::cuda

@@ -17,6 +17,7 @@
 #include "device/cuda/host_lane.h"
 #include "device/cuda/kernel_fault.h"
 #include "device/cuda/scratch.h"
+#include "device/cuda/watch_lane.h"
 #include "device/device.h"
 
 namespace sluice::cuda {
@@ -39,6 +40,8 @@ class CudaStream : public Stream {
   Event record() override;
   void wait(const Event& event) override;
   void watch(StreamWatcher* watcher) override;
+  void label(std::string text) override;
+  void tell() override;
 
   // One piece of work: issue() puts kernels on handle(), alone on this stream while it does and with its card current.
   // What was launched wrongly is thrown here, as DeviceError that names `what`.
@@ -71,11 +74,11 @@ class CudaStream : public Stream {
   cudaStream_t stream_ = nullptr;
   std::mutex mutex_;
   StreamWatcher* watcher_ = nullptr;
-  // Told of the piece of work that is being put. Telling it costs the card a pause, so that a piece is all that is put
-  // between two places where the stream waits or is waited for.
-  StreamWatcher* told_ = nullptr;
+  // A piece is all that is put between two places where the stream waits, is waited for or is labelled.
+  bool is_in_piece_ = false;
   std::uint64_t sequence_ = 0;  // of the work that is being put
   std::unique_ptr<HostLane> host_;
+  std::unique_ptr<WatchLane> watch_;  // null until somebody watches
 };
 
 }  // namespace sluice::cuda

@@ -74,7 +74,7 @@ void HostLane::put(std::function<void(cudaError_t)> work) {
 
 RawEvent HostLane::take_event() {
   const std::scoped_lock lock(mutex_);
-  if (spare_.empty()) return {};
+  if (spare_.empty()) return RawEvent();
   RawEvent event = std::move(spare_.back());
   spare_.pop_back();
   return event;

@@ -2,11 +2,11 @@
 #include "ops/cpu/adamw.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/bf16.h"
 #include "ops/adamw_factors.h"
 #include "ops/cpu/adamw_blocks.h"
-#include "ops/cpu/items.h"
 #include "ops/cpu/rounding_key.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -73,11 +73,24 @@ void update(const AdamW& args, const AdamWFactors& with, std::size_t first, std:
 
 }  // namespace
 
-void adamw(WorkerTeam& team, const AdamW& args) {
-  const AdamWFactors with = adamw_factors(args.settings);
-  const std::int64_t total = args.weight.shape().num_elements();
-  over_items(team, total, kItemElements, [&](std::int64_t first, std::int64_t count) {
-    update(args, with, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+void adamw(WorkerTeam& team, std::span<const AdamW> parts) {
+  struct Item {
+    std::size_t part_idx;
+    std::int64_t first, count;
+  };
+  std::vector<AdamWFactors> with;
+  std::vector<Item> items;
+  for (std::size_t part_idx = 0; part_idx < parts.size(); ++part_idx) {
+    with.push_back(adamw_factors(parts[part_idx].settings));
+    const std::int64_t total = parts[part_idx].weight.shape().num_elements();
+    for (std::int64_t first = 0; first < total; first += kItemElements) {
+      items.push_back({part_idx, first, std::min(kItemElements, total - first)});
+    }
+  }
+  team.for_each(static_cast<std::int64_t>(items.size()), [&](std::int64_t item_idx, std::size_t) {
+    const Item& item = items[static_cast<std::size_t>(item_idx)];
+    update(parts[item.part_idx], with[item.part_idx], static_cast<std::size_t>(item.first),
+           static_cast<std::size_t>(item.count));
   });
 }
 
