@@ -121,7 +121,7 @@ class Search {
       // A card that waits for the host to tell it what is next has nothing to do meanwhile, which no forecast knows of.
       ample.boundary_places += 3;
       ample.weight_places += 1;
-      ample.gradient_places += 1;
+      ample.gradient_places += 2;
     }
     for (const Residence residence :
          {Residence::kDevice, Residence::kGradientsDevice, Residence::kGradientsHost, Residence::kOptimizerHost,

@@ -185,6 +185,82 @@ __global__ void __launch_bounds__(kBlock) backward_kernel(Backward<T> args) {
   }
 }
 
+// The same for RMS where a block's threads hold a whole run in registers: it is read once, and summed over once.
+template <int kPacks, int kVec, typename T>
+__global__ void __launch_bounds__(kBlock) held_backward_kernel(Backward<T> args) {
+  using P = Pack<T, kVec>;
+  constexpr int kStride = kBlock * kVec;
+  __shared__ float2 of_warp[2][kBlock / kWarp];  // in turns, so that one barrier a run is enough
+  const int dim = args.runs.dim;
+  const int first = static_cast<int>(threadIdx.x) * kVec;
+  P weight[kPacks];
+  float sums[kPacks][kVec] = {};
+#pragma unroll
+  for (int pack = 0; pack < kPacks; ++pack) {
+    const int at = first + pack * kStride;
+    if (at < dim) weight[pack] = *reinterpret_cast<const P*>(args.weight + at);
+  }
+  const std::int64_t first_run = blockIdx.x * args.runs_per_block;
+  const std::int64_t end = min(args.runs.num_runs, first_run + args.runs_per_block);
+  for (std::int64_t run = first_run; run < end; ++run) {
+    const std::int64_t base = args.runs.first_of(run);
+    P x[kPacks];
+    P dy[kPacks];
+    float2 both{0, 0};  // squares, and g * x
+#pragma unroll
+    for (int pack = 0; pack < kPacks; ++pack) {
+      const int at = first + pack * kStride;
+      if (at >= dim) continue;
+      x[pack] = *reinterpret_cast<const P*>(args.x + base + at);
+      dy[pack] = *reinterpret_cast<const P*>(args.dy + base + at);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) {
+        const float value = to_float(x[pack].at[j]);
+        both.x += value * value;
+        both.y += value * (to_float(dy[pack].at[j]) * (to_float(weight[pack].at[j]) + args.weight_offset));
+      }
+    }
+    both.x = over_warp(both.x, Sum());
+    both.y = over_warp(both.y, Sum());
+    float2* const turn = of_warp[(run - first_run) % 2];
+    if (threadIdx.x % kWarp == 0) turn[threadIdx.x / kWarp] = both;
+    __syncthreads();
+    both = turn[0];
+#pragma unroll
+    for (int warp = 1; warp < kBlock / kWarp; ++warp) {
+      both.x += turn[warp].x;
+      both.y += turn[warp].y;
+    }
+    const float count = static_cast<float>(dim);
+    const float inverse = 1 / sqrtf(both.x / count + args.eps);
+    const float g_x_hat_mean = both.y * inverse / count;
+#pragma unroll
+    for (int pack = 0; pack < kPacks; ++pack) {
+      const int at = first + pack * kStride;
+      if (at >= dim) continue;
+      P out;
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) {
+        const float x_hat = to_float(x[pack].at[j]) * inverse;
+        const float grad = to_float(dy[pack].at[j]);
+        const float g = grad * (to_float(weight[pack].at[j]) + args.weight_offset);
+        out.at[j] = from_float<T>((g - x_hat * g_x_hat_mean) * inverse);
+        sums[pack][j] += grad * x_hat;
+      }
+      *reinterpret_cast<P*>(args.dx + base + at) = out;
+    }
+  }
+  if (args.parts == nullptr) return;
+  float* const part = args.parts + static_cast<std::int64_t>(blockIdx.x) * dim;
+#pragma unroll
+  for (int pack = 0; pack < kPacks; ++pack) {
+    const int at = first + pack * kStride;
+    if (at >= dim) continue;
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) part[at + j] = sums[pack][j];
+  }
+}
+
 template <typename Args>
 Runs runs_of(const Args& args) {
   return {.num_runs = args.x.shape()[0] * args.columns.num_runs,
@@ -272,6 +348,17 @@ void norm_backward(CudaStream& stream, const NormBackward& args) {
     const bool aligned = is_aligned_for_vectors(on_card.x) && is_aligned_for_vectors(on_card.weight) &&
                          is_aligned_for_vectors(on_card.dy) && is_aligned_for_vectors(on_card.dx);
     with_group<T>(runs, aligned, [&](auto group, auto vec) {
+      if constexpr (group() == kBlock && vec() > 1) {
+        const std::int64_t num_packs = div_up(runs.dim, kBlock * vec());
+        if (args.kind != NormKind::kLayer && !sums_bias && num_packs <= 4) {
+          const auto num_parts = static_cast<unsigned>(cut.num_parts);
+          auto* const held = num_packs == 1   ? &held_backward_kernel<1, vec(), T>
+                             : num_packs == 2 ? &held_backward_kernel<2, vec(), T>
+                                              : &held_backward_kernel<4, vec(), T>;
+          held<<<num_parts, kBlock, 0, stream.handle()>>>(on_card);
+          return;
+        }
+      }
       constexpr auto* kernel = &backward_kernel<group(), vec(), T>;
       if (in_shared && shared_bytes > 48 * 1024) {
         require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
