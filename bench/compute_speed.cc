@@ -237,7 +237,7 @@ double ComputeSpeed::block(const MeasuredBlock& measured, DType dtype, const Mac
     Machine machine;
     machine.device = device;
     const StepCosts costs = step_costs(arch, shape, machine);
-    return costs.block_forward[0] + costs.block_backward_s(0, 0);
+    return costs.block_forward[0] + costs.block_backward_s(0, Schedule());
   };
   Machine::Device rest = known;
   rest.flops_per_s = {kFree, kFree};

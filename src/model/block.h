@@ -34,6 +34,9 @@ struct BlockPass {
   // Where the forward leaves what the backward would compute again, block_kept_bytes() or more. Empty: nowhere. The
   // backward takes what the forward of the same batch left, once: it computes in place.
   std::span<std::byte> kept;
+  // Where attention's output and its sums lie, attention_kept_bytes() or more: the forward leaves them there, and the
+  // backward computes all but them again. Empty: nowhere.
+  std::span<std::byte> attention;
 };
 
 // y = block(x); both (tokens, hidden), y may be x. With a cache, the batch is one document whose earlier tokens are in
@@ -53,6 +56,7 @@ struct BlockSize {
   DeviceKind device = DeviceKind::kCpu;
 };
 std::uint64_t block_kept_bytes(const Architecture& arch, const BlockSize& size);
+std::uint64_t attention_kept_bytes(const Architecture& arch, const BlockSize& size);
 // With or without memory to keep intermediates in.
 std::uint64_t block_forward_workspace_bytes(const Architecture& arch, const BlockSize& size);
 std::uint64_t block_backward_workspace_bytes(const Architecture& arch, const BlockSize& size);

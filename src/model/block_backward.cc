@@ -52,6 +52,7 @@ class Backward {
         forward_(state_.forward),
         is_kept_(!pass.kept.empty()),
         matrices_{.weights = weights_, .adapter = state_.adapter} {
+    if (!pass.attention.empty()) use_kept_attention(pass, state_.forward.attention);
     state_.adapter.pack(stream_, pass.adapter);
   }
 
@@ -89,7 +90,8 @@ class Backward {
 
  private:
   void recompute(TensorView x) {
-    run_attention(pass_, matrices_, x, forward_.attention, nullptr);
+    run_attention(pass_, matrices_, x, forward_.attention, nullptr,
+                  pass_.attention.empty() ? HeadsAre::kComputed : HeadsAre::kKept);
     if (arch_.residual == Residual::kSerial) add(stream_, forward_.mlp_input, x, forward_.attention.out);
     const TensorView input = arch_.residual == Residual::kSerial ? forward_.mlp_input : x;
     if (arch_.residual != Residual::kParallelShared) {

@@ -58,6 +58,7 @@ void block_forward(const BlockPass& pass, TensorView x, TensorView y, Workspace 
   const BlockViews weights = view_block(arch, pass.weights, pass.dtype);
   CHECK(cache == nullptr || pass.kept.empty(), "a backward knows of no earlier tokens");
   ForwardState state = take_forward_state(arch, size_of(pass), kept_workspace(pass), workspace);
+  if (!pass.attention.empty()) use_kept_attention(pass, state.attention);
   state.adapter.pack(stream, pass.adapter);
   const BlockMatrices matrices{.weights = weights, .adapter = state.adapter};
   run_attention(pass, matrices, x, state.attention, cache);

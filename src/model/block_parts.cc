@@ -108,6 +108,12 @@ void normalise(const BlockPass& pass, TensorView x, TensorView weight, TensorVie
                {.kind = pass.arch->norm, .eps = pass.arch->norm_eps, .x = x, .weight = weight, .bias = bias, .y = y});
 }
 
+static void take_kept_attention(const Architecture& arch, const BlockSize& size, Workspace& from,
+                                AttentionState& state) {
+  state.heads = from.take(size.dtype, {size.num_tokens, arch.q_width()});
+  state.log_sum_exp = from.take(DType::kF32, {arch.num_heads, size.num_tokens});
+}
+
 AttentionState take_attention_state(const Architecture& arch, std::int64_t num_tokens, DType dtype,
                                     Workspace& workspace) {
   AttentionState state = take_branch(arch, num_tokens, dtype, workspace);
@@ -149,6 +155,18 @@ std::uint64_t block_kept_bytes(const Architecture& arch, const BlockSize& size) 
   return counting->used_bytes();
 }
 
+std::uint64_t attention_kept_bytes(const Architecture& arch, const BlockSize& size) {
+  Workspace counting;
+  AttentionState state;
+  take_kept_attention(arch, size, counting, state);
+  return counting.used_bytes();
+}
+
+void use_kept_attention(const BlockPass& pass, AttentionState& state) {
+  Workspace kept(pass.attention);
+  take_kept_attention(*pass.arch, size_of(pass), kept, state);
+}
+
 void turn_heads(const BlockPass& pass, TensorView qkv, Turn turn) {
   const Architecture& arch = *pass.arch;
   if (arch.ropes.empty()) return;
@@ -171,7 +189,7 @@ AttentionShape attention_shape(const Architecture& arch, std::int64_t layer_idx)
 }
 
 void run_attention(const BlockPass& pass, const BlockMatrices& matrices, TensorView x, const AttentionState& state,
-                   const KvCache* cache) {
+                   const KvCache* cache, HeadsAre heads) {
   const Architecture& arch = *pass.arch;
   const BlockViews& weights = matrices.weights;
   Stream& stream = *pass.stream;
@@ -198,7 +216,7 @@ void run_attention(const BlockPass& pass, const BlockMatrices& matrices, TensorV
     attention.k = {cache->k, 0};
     attention.v = {cache->v, 0};
   }
-  attention_forward(stream, attention);
+  if (heads == HeadsAre::kComputed) attention_forward(stream, attention);
   project(pass, matrices, Projection::kOut, state.heads, state.out_raw, 0);
   if (arch.norm_after_attention) normalise(pass, state.out_raw, weights.norm_after_attention, {}, state.out);
 }

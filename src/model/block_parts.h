@@ -46,8 +46,11 @@ struct AttentionState {
 // The forward's own, without what only a backward reads.
 AttentionState take_attention_state(const Architecture& arch, std::int64_t num_tokens, DType dtype,
                                     Workspace& workspace);
+enum class HeadsAre : bool { kComputed, kKept };
 void run_attention(const BlockPass& pass, const BlockMatrices& matrices, TensorView x, const AttentionState& state,
-                   const KvCache* cache);
+                   const KvCache* cache, HeadsAre heads = HeadsAre::kComputed);
+// The pass keeps them elsewhere.
+void use_kept_attention(const BlockPass& pass, AttentionState& state);
 // Queries and keys, by their positions or back.
 void turn_heads(const BlockPass& pass, TensorView qkv, Turn turn);
 AttentionShape attention_shape(const Architecture& arch, std::int64_t layer_idx);

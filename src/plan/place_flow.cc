@@ -180,9 +180,9 @@ void GradientFlow::wait() {
   }
 }
 
-BoundaryFlow::BoundaryFlow(RunFlow& flow, const Schedule& schedule, const Shape& shape)
-    : flow_(flow), home_(schedule.boundaries), shape_(shape), places_(shape.num_places) {
-  const std::size_t count = static_cast<std::size_t>(schedule.wave) * (shape.num_layers + 1);
+BoundaryFlow::BoundaryFlow(RunFlow& flow, const Schedule& schedule, Shape shape)
+    : flow_(flow), home_(schedule.boundaries), shape_(std::move(shape)), places_(shape_.num_places) {
+  const std::size_t count = static_cast<std::size_t>(schedule.wave) * (shape_.run_bytes.size() + 1);
   where_.assign(count, kNowhere);
   stored_.assign(count, RunFlow::kNone);
 }
@@ -214,7 +214,7 @@ void BoundaryFlow::leave(Id id) {
   const std::size_t key = key_of(id);
   Place& place = places_[where_[key]];
   place.last_use = flow_.record();
-  place.departure = flow_.send(shape_.boundary_bytes, home_, {place.last_use});
+  place.departure = flow_.send(shape_.run_bytes[id.layer_idx], home_, {place.last_use});
   place.departure_number = ++num_departures_;
   place.leaves = true;
   place.key = kNowhere;
@@ -237,7 +237,7 @@ void BoundaryFlow::look_ahead() {
     Place& place = places_[at];
     place.key = key;
     place.arrives = true;
-    place.arrival = flow_.bring(shape_.boundary_bytes, home_, {place.last_use, stored_[key]});
+    place.arrival = flow_.bring(shape_.run_bytes[id.layer_idx], home_, {place.last_use, stored_[key]});
     where_[key] = at;
   }
 }

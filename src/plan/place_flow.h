@@ -104,10 +104,9 @@ class BoundaryFlow {
   };
   struct Shape {
     std::size_t num_places = 0;
-    std::size_t num_layers = 0;
-    double boundary_bytes = 0;
+    std::vector<double> run_bytes;  // of each layer's boundary, with what waits there
   };
-  BoundaryFlow(RunFlow& flow, const Schedule& schedule, const Shape& shape);
+  BoundaryFlow(RunFlow& flow, const Schedule& schedule, Shape shape);
 
   void make(Id id);
   void leave(Id id);
@@ -128,7 +127,7 @@ class BoundaryFlow {
     TaskId last_use = RunFlow::kNone;
   };
 
-  std::size_t key_of(Id id) const { return id.batch_idx * (shape_.num_layers + 1) + id.layer_idx; }
+  std::size_t key_of(Id id) const { return id.batch_idx * (shape_.run_bytes.size() + 1) + id.layer_idx; }
   std::size_t free_place();
   void look_ahead();
 

@@ -145,6 +145,22 @@ std::int64_t spare_stored_layers(const PlacementRequest& request, const Placed& 
   return static_cast<std::int64_t>(std::min(room, static_cast<std::uint64_t>(left)));
 }
 
+Placed keep_attention(const PlacementRequest& request, Placed placed, std::int64_t num_layers) {
+  placed.schedule.kept_attention = num_layers;
+  placed.memory = memory_of(request, placed);
+  return placed;
+}
+
+std::int64_t spare_kept_attention(const PlacementRequest& request, const Placed& placed) {
+  if (placed.schedule.boundaries != Home::kHost) return 0;
+  // Every layer takes as much as the first.
+  const Placed one = keep_attention(request, placed, 1);
+  if (!fits(one.memory, request.budgets)) return 0;
+  const std::uint64_t each = one.memory.host.total() - placed.memory.host.total();
+  const std::uint64_t room = beyond(request.budgets.host, placed.memory.host.total()) / each;
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(room, request.arch->layers.size()));
+}
+
 Placed store_layers(const Architecture& arch, Placed placed, std::int64_t num_layers) {
   placed.memory.device.activations +=
       stored_layer_bytes(arch, placed.schedule) * static_cast<std::uint64_t>(num_layers);

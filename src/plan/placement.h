@@ -57,6 +57,9 @@ std::size_t least_gradient_places(const Architecture& arch, const Schedule& sche
 // Room for so many more places for weights, within the device's budget.
 std::size_t spare_weight_places(const PlacementRequest& request, const Placed& placed);
 // Room for the intermediates of so many more layers.
+// How many last layers' attention can wait with their boundaries, and the placement where so many do.
+std::int64_t spare_kept_attention(const PlacementRequest& request, const Placed& placed);
+Placed keep_attention(const PlacementRequest& request, Placed placed, std::int64_t num_layers);
 std::int64_t spare_stored_layers(const PlacementRequest& request, const Placed& placed);
 // The same with the intermediates of so many more layers.
 Placed store_layers(const Architecture& arch, Placed placed, std::int64_t num_layers);

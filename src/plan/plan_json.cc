@@ -84,6 +84,7 @@ Json to_json(const Architecture& arch, const Schedule& schedule) {
           {"boundaries", name(schedule.boundaries)},
           {"boundary_places", schedule.boundary_places},
           {"stored_layers", schedule.stored_layers},
+          {"kept_attention", schedule.kept_attention},
           {"slices", slices}};
 }
 
@@ -109,6 +110,8 @@ Schedule schedule_from_json(const nlohmann::json& json, const Architecture& arch
   schedule.boundaries = home_of(reader, "boundaries");
   schedule.boundary_places = places("boundary_places", 1);
   schedule.stored_layers = reader.require_int("stored_layers", 0, arch.num_layers());
+  schedule.kept_attention =
+      reader.has("kept_attention") ? reader.require_int("kept_attention", 0, arch.num_layers()) : 0;
   const std::string slices_key = "slices";
   if (!reader.has(slices_key) || !json.at(slices_key).is_array() || json.at(slices_key).size() != num_slices(arch)) {
     reader.fail(slices_key, fmt::format("a list of {}, one for each slice of the model", num_slices(arch)));

@@ -192,6 +192,9 @@ class PlanText {
     const std::vector<SliceHomes> one(1, {.weights = schedule.boundaries});
     line("  boundaries", where(one, &SliceHomes::weights) + places(away, schedule.boundary_places));
     line("  stored", stored_text(schedule.stored_layers, plan_.request.arch.num_layers()));
+    if (schedule.kept_attention > 0 && away) {
+      line("  attention", fmt::format("of the last {} layers waits with their boundaries", schedule.kept_attention));
+    }
     text_ += '\n';
   }
 

@@ -33,6 +33,7 @@ struct Schedule {
   Home boundaries = Home::kDevice;  // blocks' inputs, between forward and backward
   std::size_t boundary_places = 2;  // device memory for boundaries on their way, where they live elsewhere
   std::int64_t stored_layers = 0;   // the last so many keep their intermediates on the device; others recompute them
+  std::int64_t kept_attention = 0;  // the last so many layers' attention waits with their boundaries, where those leave
   std::vector<SliceHomes> homes;    // one a slice
   DeviceKind device = DeviceKind::kCpu;
 };

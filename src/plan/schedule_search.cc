@@ -172,10 +172,18 @@ class Search {
   void try_stored(const Placed& placed) {
     const std::int64_t most = request_.may_store ? spare_stored_layers(placing_, placed) : 0;
     for (const std::int64_t layers : std::set<std::int64_t>{0, most / 2, most}) {
-      Candidate candidate{.placed = store_layers(request_.arch, placed, layers)};
-      bound(candidate);
-      found_.push_back(std::move(candidate));
+      add(store_layers(request_.arch, placed, layers));
     }
+    // Host memory that is left spares a card some of it. On the CPU a copy costs about what it saves.
+    if (placed.schedule.device == DeviceKind::kCpu || !request_.may_store) return;
+    const std::int64_t kept = spare_kept_attention(placing_, placed);
+    if (kept > 0) add(keep_attention(placing_, placed, kept));
+  }
+
+  void add(Placed placed) {
+    Candidate candidate{.placed = std::move(placed)};
+    bound(candidate);
+    found_.push_back(std::move(candidate));
   }
 
   // What each lane must do, over its speed. A pass over the blocks finds no more of them there than there are places.
@@ -208,8 +216,7 @@ class Search {
     const StepCosts& costs = simulator_.costs();
     const double forward_s = costs.forward_s();
     double compute_s =
-        (forward_s + costs.backward_s(schedule.stored_layers)) * static_cast<double>(request_.accumulation) +
-        gradients_s_;
+        (forward_s + costs.backward_s(schedule)) * static_cast<double>(request_.accumulation) + gradients_s_;
     const double beside_s = forward_s * static_cast<double>(schedule.wave);
     const double after_s = compute_s - beside_s;
     // One set of cores does both.

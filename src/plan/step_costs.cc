@@ -81,17 +81,19 @@ double StepCosts::forward_s() const {
   return std::accumulate(block_forward.begin(), block_forward.end(), num_ranges * embed + embed_positions);
 }
 
-double StepCosts::block_backward_s(std::int64_t layer_idx, std::int64_t stored_layers) const {
+double StepCosts::block_backward_s(std::int64_t layer_idx, const Schedule& schedule) const {
   const auto idx = static_cast<std::size_t>(layer_idx);
-  const bool is_stored = layer_idx >= static_cast<std::int64_t>(block_backward.size()) - stored_layers;
-  return block_backward[idx] + (is_stored ? 0 : block_recompute[idx]);
+  const auto num_layers = static_cast<std::int64_t>(block_backward.size());
+  if (layer_idx >= num_layers - schedule.stored_layers) return block_backward[idx];
+  const bool is_kept = schedule.boundaries != Home::kDevice && layer_idx >= num_layers - schedule.kept_attention;
+  return block_backward[idx] + block_recompute[idx] - (is_kept ? block_attention[idx] : 0);
 }
 
-double StepCosts::backward_s(std::int64_t stored_layers) const {
+double StepCosts::backward_s(const Schedule& schedule) const {
   const auto num_ranges = static_cast<double>(heads.size());
   double sum = num_ranges * embed_backward + positions_backward;
   for (std::int64_t idx = 0; idx < static_cast<std::int64_t>(block_backward.size()); ++idx) {
-    sum += block_backward_s(idx, stored_layers);
+    sum += block_backward_s(idx, schedule);
   }
   for (const Head& head : heads) sum += heads.size() == 1 ? head.at_once : head.statistics + head.gradients;
   return heads.size() > 1 ? sum + heads.front().end : sum;
@@ -151,6 +153,7 @@ StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Mac
                                   bytes.forward / memory_rate);
     costs.block_recompute.push_back(product_s * (again + adapter) + attention_s * kAttentionProducts +
                                     bytes.recompute / memory_rate);
+    costs.block_attention.push_back(attention_s * kAttentionProducts);
     costs.block_backward.push_back(product_s * (with_weights * matrices + 3 * adapter) +
                                    attention_s * kAttentionBackwardProducts + bytes.backward / memory_rate);
   }

@@ -31,6 +31,7 @@ struct StepCosts {
   };
   std::vector<double> block_forward;    // one a layer
   std::vector<double> block_recompute;  // what the backward does first, of a layer that is not stored
+  std::vector<double> block_attention;  // of what it recomputes: attention alone
   std::vector<double> block_backward;   // and the rest of it
   double block_unpack = 0;              // of a wave, where blocks are kept packed
   std::vector<Head> heads;              // one a range of the vocabulary
@@ -39,11 +40,11 @@ struct StepCosts {
   double embed_positions = 0;
   double positions_backward = 0;
 
-  // Of a layer's backward, where the last so many are stored.
-  double block_backward_s(std::int64_t layer_idx, std::int64_t stored_layers) const;
+  // Of a layer's backward, with what the schedule stores and keeps.
+  double block_backward_s(std::int64_t layer_idx, const Schedule& schedule) const;
   // Of a micro-batch: the forward up to the head, and all that follows.
   double forward_s() const;
-  double backward_s(std::int64_t stored_layers) const;
+  double backward_s(const Schedule& schedule) const;
 };
 
 StepCosts step_costs(const Architecture& arch, const StepShape& shape, const Machine& machine);

@@ -143,14 +143,32 @@ std::uint64_t boundary_bytes(const Architecture& arch, const Schedule& schedule)
   return static_cast<std::uint64_t>(schedule.batch_tokens * arch.hidden) * size_bytes(schedule.dtype);
 }
 
+static BlockSize block_size(const Schedule& schedule) {
+  return {.num_tokens = schedule.batch_tokens, .dtype = schedule.dtype, .device = schedule.device};
+}
+
+bool keeps_attention(const Architecture& arch, const Schedule& schedule, std::int64_t layer_idx) {
+  return schedule.boundaries != Home::kDevice && layer_idx < arch.num_layers() &&
+         layer_idx >= arch.num_layers() - schedule.kept_attention;
+}
+
+std::uint64_t attention_offset(const Architecture& arch, const Schedule& schedule) {
+  return on_device(boundary_bytes(arch, schedule));
+}
+
+std::uint64_t boundary_run_bytes(const Architecture& arch, const Schedule& schedule, std::int64_t layer_idx) {
+  if (!keeps_attention(arch, schedule, layer_idx)) return boundary_bytes(arch, schedule);
+  return attention_offset(arch, schedule) + attention_kept_bytes(arch, block_size(schedule));
+}
+
+std::uint64_t boundary_place_bytes(const Architecture& arch, const Schedule& schedule) {
+  return boundary_run_bytes(arch, schedule, arch.num_layers() - 1);  // the last keeps the most
+}
+
 std::uint64_t num_boundary_places(const Architecture& arch, const Schedule& schedule) {
   const auto wave = static_cast<std::uint64_t>(schedule.wave);
   if (schedule.boundaries == Home::kDevice) return wave * (arch.layers.size() + 1);
   return wave + schedule.boundary_places;
-}
-
-static BlockSize block_size(const Schedule& schedule) {
-  return {.num_tokens = schedule.batch_tokens, .dtype = schedule.dtype, .device = schedule.device};
 }
 
 std::uint64_t stored_bytes(const Architecture& arch, const Schedule& schedule) {
@@ -199,14 +217,15 @@ StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const
   memory.device.gradients += gradients.large * schedule.gradient_places +
                              gradients.small * small_gradient_places(schedule) +
                              on_device(num_slices(arch) * sizeof(float));
-  memory.device.activations += num_boundary_places(arch, schedule) * on_device(boundary_bytes(arch, schedule)) +
+  memory.device.activations += num_boundary_places(arch, schedule) * on_device(boundary_place_bytes(arch, schedule)) +
                                num_stored(schedule) * on_device(stored_bytes(arch, schedule)) +
                                on_device(workspace_bytes(arch, schedule)) +
                                wave * (on_device(head_state_bytes(arch, schedule)) + on_device(loss_bytes(schedule)) +
                                        on_device(Batch::size_bytes(arch, schedule.batch_tokens)));
   if (schedule.boundaries != Home::kDevice) {
-    tier_of(memory, schedule.boundaries).activations +=
-        wave * arch.layers.size() * as_run(boundary_bytes(arch, schedule));
+    for (std::int64_t layer_idx = 0; layer_idx < arch.num_layers(); ++layer_idx) {
+      tier_of(memory, schedule.boundaries).activations += wave * as_run(boundary_run_bytes(arch, schedule, layer_idx));
+    }
   }
   memory.host.buffers += buffers.staging_bytes;
   memory.device.buffers += on_device(buffers.scratch_bytes);

@@ -77,6 +77,12 @@ bool updates_on_card(const Architecture& arch, const Schedule& schedule, std::si
 std::size_t num_optimizer_windows(const Architecture& arch, const Schedule& schedule, std::size_t most);
 
 std::uint64_t boundary_bytes(const Architecture& arch, const Schedule& schedule);
+// Whether attention's output waits with a layer's boundary, from attention_offset() on.
+bool keeps_attention(const Architecture& arch, const Schedule& schedule, std::int64_t layer_idx);
+std::uint64_t attention_offset(const Architecture& arch, const Schedule& schedule);
+// Of a layer's boundary at home, with what waits there; of a place on the device.
+std::uint64_t boundary_run_bytes(const Architecture& arch, const Schedule& schedule, std::int64_t layer_idx);
+std::uint64_t boundary_place_bytes(const Architecture& arch, const Schedule& schedule);
 std::uint64_t num_boundary_places(const Architecture& arch, const Schedule& schedule);
 // Of one layer and micro-batch, and how many of them there are.
 std::uint64_t stored_bytes(const Architecture& arch, const Schedule& schedule);

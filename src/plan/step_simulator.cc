@@ -18,6 +18,14 @@ constexpr std::uint64_t kOptimizerParts = 4;
 constexpr std::uint64_t kSmallPartElements = std::uint64_t{1} << 20;
 constexpr int kSteps = 3;
 
+std::vector<double> boundary_runs(const Architecture& arch, const Schedule& schedule) {
+  std::vector<double> bytes;
+  for (std::int64_t layer_idx = 0; layer_idx < arch.num_layers(); ++layer_idx) {
+    bytes.push_back(static_cast<double>(boundary_run_bytes(arch, schedule, layer_idx)));
+  }
+  return bytes;
+}
+
 // StepRunner's work, in its order.
 class Walk {
  public:
@@ -32,9 +40,7 @@ class Walk {
         weights_(flow, schedule, sizes),
         gradients_(flow, schedule, sizes, machine.device.memory_bytes_per_s),
         boundaries_(flow, schedule,
-                    {.num_places = num_boundary_places(arch, schedule),
-                     .num_layers = arch.layers.size(),
-                     .boundary_bytes = static_cast<double>(boundary_bytes(arch, schedule))}) {}
+                    {.num_places = num_boundary_places(arch, schedule), .run_bytes = boundary_runs(arch, schedule)}) {}
 
   // Until gradients are home; gives the issuing thread's place.
   TaskId step(std::int64_t num_micro_batches, const std::vector<TaskId>& ready) {
@@ -158,7 +164,7 @@ class Walk {
         for (std::int64_t idx = last - 1; idx >= group_first(last); --idx) {
           const auto layer = static_cast<std::size_t>(idx);
           boundaries_.take({batch, layer});
-          flow_.compute(costs_.block_backward_s(idx, schedule_.stored_layers));
+          flow_.compute(costs_.block_backward_s(idx, schedule_));
           boundaries_.drop({batch, layer});
         }
       }

@@ -42,6 +42,8 @@ class BoundaryPlaces {
   TensorView take(Id id, std::int64_t num_tokens);
   // One that was taken and not dropped.
   TensorView current(Id id, std::int64_t num_tokens) { return view(place_of(id), num_tokens); }
+  // Where the block's attention waits with it, while it is on the device; empty: nowhere.
+  std::span<std::byte> attention(Id id);
   // Not needed any more.
   void drop(Id id);
 
@@ -58,6 +60,7 @@ class BoundaryPlaces {
   Place* free_place();
   Place& place_of(Id id);
   TensorView view(const Place& place, std::int64_t num_tokens) const;
+  std::span<std::byte> run_of(const Place& place, Id id) const;
   void look_ahead();
 
   Stream& stream_;
@@ -65,6 +68,9 @@ class BoundaryPlaces {
   RunKeeper& keeper_;
   DType dtype_;
   Home home_;
+  std::vector<std::uint64_t> run_bytes_;  // of each layer's, where they leave
+  std::vector<bool> keeps_attention_;
+  std::uint64_t attention_offset_ = 0;
   std::vector<Place> places_;
   std::map<Id, std::size_t> where_;  // those on the device: an index of places_
   std::deque<Id> order_;

@@ -50,6 +50,7 @@ class SameBits : public testing::Test {
     way.schedule.batch_tokens = kRunBatchTokens;
     way.schedule.homes.assign(num_slices(arch), way.homes);
     way.schedule.stored_layers = std::min(way.schedule.stored_layers, arch.num_layers());
+    way.schedule.kept_attention = std::min(way.schedule.kept_attention, arch.num_layers());
     const ScratchDirectory directory;
     PosixFileSystem files;
     ThreadsEngine engine(4);
@@ -127,6 +128,9 @@ std::vector<Way> ways() {
       {.name = "drives, wave 3, boundaries too, every layer stored",
        .schedule = {.wave = 3, .boundaries = Home::kNvme, .boundary_places = 3, .stored_layers = 12},
        .homes = kOnDrives},
+      {.name = "host, attention of some layers kept",
+       .schedule = {.wave = 2, .boundaries = Home::kHost, .boundary_places = 2, .kept_attention = 5},
+       .homes = kOnHost},
       {.name = "drives, wave 1, group 3",
        .schedule = {.wave = 1, .group = 3, .weight_places = 3, .gradient_places = 3, .boundaries = Home::kNvme},
        .homes = kOnDrives,

@@ -192,8 +192,7 @@ std::span<std::byte> StepRunner::use_block(std::int64_t layer_idx, std::size_t i
   return slice;
 }
 
-BlockPass StepRunner::block_pass(const StepWave::Member& member, std::int64_t layer_idx,
-                                 std::span<std::byte> weights) const {
+BlockPass StepRunner::block_pass(const StepWave::Member& member, std::int64_t layer_idx, std::span<std::byte> weights) {
   BlockPass pass{.stream = stream_.get(),
                  .arch = &arch_,
                  .layer_idx = layer_idx,
@@ -201,6 +200,7 @@ BlockPass StepRunner::block_pass(const StepWave::Member& member, std::int64_t la
                  .dtype = schedule_.dtype,
                  .weights = weights,
                  .kept = stored(member, layer_idx)};
+  if (wave_.aim == StepAim::kLearn) pass.attention = boundaries_.attention({member.batch_idx, layer_idx});
   if (arch_.adapter.exists()) {
     const auto place = static_cast<std::uint64_t>(member.step_idx * arch_.num_layers() + layer_idx);
     pass.adapter = {.weights = keeper_.bytes(adapter_key(arch_, block_slice(arch_, layer_idx))),

@@ -76,7 +76,7 @@ class StepRunner {
   void await_adapter(std::size_t slice_idx);
   // A block of the group under way, ready to be computed with.
   std::span<std::byte> use_block(std::int64_t layer_idx, std::size_t idx_in_group);
-  BlockPass block_pass(const StepWave::Member& member, std::int64_t layer_idx, std::span<std::byte> weights) const;
+  BlockPass block_pass(const StepWave::Member& member, std::int64_t layer_idx, std::span<std::byte> weights);
   // Where a block's forward leaves its intermediates for its backward; empty: nowhere.
   std::span<std::byte> stored(const StepWave::Member& member, std::int64_t layer_idx) const;
   EndPass end_pass(const StepWave::Member& member) const;
