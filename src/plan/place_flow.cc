@@ -143,17 +143,32 @@ void GradientFlow::touch(std::size_t slice_idx, double times) {
 
 void GradientFlow::begin(std::size_t slice_idx, Run run, Sum sum) {
   if (!is_home(slice_idx)) {
-    Place& place = place_for(slice_idx);
-    place.key = key_of(slice_idx, run);
+    const std::size_t key = key_of(slice_idx, run);
+    const auto prepared =
+        std::find_if(places_.begin(), places_.end(), [&](const Place& place) { return place.key == key; });
+    Place& place = prepared != places_.end() ? *prepared : place_for(slice_idx);
+    place.key = key;
     if (sum == Sum::kGoesOn) {
-      const RunFlow::Arrival arrival =
-          flow_.bring(static_cast<double>(sizes_[slice_idx].gradient_bytes), schedule_.homes[slice_idx].gradients,
-                      {flow_.record(), stored_[place.key]});
-      flow_.wait(arrival.announced);
-      flow_.compute_after(arrival.there);
+      if (!place.arrives) place.arrival = bring(slice_idx, place);
+      flow_.wait(place.arrival.announced);
+      flow_.compute_after(place.arrival.there);
     }
+    place.arrives = false;
   }
   if (sum == Sum::kNew) touch(slice_idx, 1);  // zeros
+}
+
+RunFlow::Arrival GradientFlow::bring(std::size_t slice_idx, const Place& place) {
+  return flow_.bring(static_cast<double>(sizes_[slice_idx].gradient_bytes), schedule_.homes[slice_idx].gradients,
+                     {place.last_use, stored_[place.key]});
+}
+
+void GradientFlow::prepare(std::size_t slice_idx) {
+  if (is_home(slice_idx) || sizes_[slice_idx].has_small_gradients || !prepares_gradients(schedule_)) return;
+  Place& place = place_for(slice_idx);
+  place.key = key_of(slice_idx, Run::kSum);
+  place.arrives = true;
+  place.arrival = bring(slice_idx, place);
 }
 
 void GradientFlow::end(std::size_t slice_idx, Run run) {
@@ -167,7 +182,10 @@ void GradientFlow::end(std::size_t slice_idx, Run run) {
 }
 
 void GradientFlow::drop(std::size_t slice_idx, Run run) {
-  if (!is_home(slice_idx)) find(key_of(slice_idx, run)).key = kNobody;
+  if (is_home(slice_idx)) return;
+  Place& place = find(key_of(slice_idx, run));
+  place.key = kNobody;
+  place.last_use = flow_.record();
 }
 
 void GradientFlow::wait() {

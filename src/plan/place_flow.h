@@ -66,6 +66,7 @@ class GradientFlow {
   // Which of a slice's runs: the sum, or what the tokens add to a tied embedding.
   enum class Run : std::uint8_t { kSum, kLookup };
   void begin(std::size_t slice_idx, Run run, Sum sum);
+  void prepare(std::size_t slice_idx);  // a sum that goes on
   void end(std::size_t slice_idx, Run run);
   void drop(std::size_t slice_idx, Run run);
   // A pass of the stream over the gradients, `times` their size.
@@ -78,9 +79,13 @@ class GradientFlow {
   struct Place {
     std::size_t key = kNobody;
     bool leaves = false;
+    bool arrives = false;
     RunFlow::Departure departure;
+    RunFlow::Arrival arrival;
+    TaskId last_use = RunFlow::kNone;
   };
 
+  RunFlow::Arrival bring(std::size_t slice_idx, const Place& place);
   static std::size_t key_of(std::size_t slice_idx, Run run) { return 2 * slice_idx + (run == Run::kSum ? 0 : 1); }
   bool is_home(std::size_t slice_idx) const { return schedule_.homes[slice_idx].gradients == Home::kDevice; }
   Place& place_for(std::size_t slice_idx);

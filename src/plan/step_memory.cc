@@ -147,6 +147,10 @@ static BlockSize block_size(const Schedule& schedule) {
   return {.num_tokens = schedule.batch_tokens, .dtype = schedule.dtype, .device = schedule.device};
 }
 
+bool prepares_gradients(const Schedule& schedule) {
+  return schedule.gradient_places >= 2 * static_cast<std::size_t>(schedule.group) + 1;
+}
+
 bool keeps_attention(const Architecture& arch, const Schedule& schedule, std::int64_t layer_idx) {
   return schedule.boundaries != Home::kDevice && layer_idx < arch.num_layers() &&
          layer_idx >= arch.num_layers() - schedule.kept_attention;

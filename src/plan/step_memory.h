@@ -77,6 +77,8 @@ bool updates_on_card(const Architecture& arch, const Schedule& schedule, std::si
 std::size_t num_optimizer_windows(const Architecture& arch, const Schedule& schedule, std::size_t most);
 
 std::uint64_t boundary_bytes(const Architecture& arch, const Schedule& schedule);
+// Whether sums come back before their block's turn: a group is summed, one leaves, one arrives.
+bool prepares_gradients(const Schedule& schedule);
 // Whether attention's output waits with a layer's boundary, from attention_offset() on.
 bool keeps_attention(const Architecture& arch, const Schedule& schedule, std::int64_t layer_idx);
 std::uint64_t attention_offset(const Architecture& arch, const Schedule& schedule);

@@ -160,6 +160,11 @@ class Walk {
         use_block(idx);
         begin_gradients(block_slice(arch_, idx));
       }
+      const std::int64_t first = group_first(last);
+      for (std::int64_t idx = group_first(first); !is_first_ && idx < first; ++idx) {
+        const std::size_t slice_idx = block_slice(arch_, idx);
+        if (is_trained(slice_idx)) gradients_.prepare(slice_idx);
+      }
       for (std::size_t batch = 0; batch < wave_; ++batch) {
         for (std::int64_t idx = last - 1; idx >= group_first(last); --idx) {
           const auto layer = static_cast<std::size_t>(idx);

@@ -18,6 +18,7 @@ GradientPlaces::GradientPlaces(Device& device, Stream& stream, const Architectur
       arch_(arch),
       keeper_(keeper),
       homes_(schedule.homes),
+      prepares_(prepares_gradients(schedule)),
       squares_(device.allocate(num_slices(arch) * sizeof(float), "norms of gradients")),
       host_squares_(device.allocate_pinned(num_slices(arch) * sizeof(float))) {
   stream.clear(squares_.bytes());
@@ -66,10 +67,14 @@ std::span<std::byte> GradientPlaces::begin(std::size_t slice_idx, const std::str
   if (homes_[slice_idx].gradients == Home::kDevice) {
     memory = keeper_.bytes(key);
   } else {
-    Place& place = place_for(slice_idx);
+    const auto prepared =
+        std::find_if(places_.begin(), places_.end(), [&](const Place& place) { return place.key == key; });
+    Place& place = prepared != places_.end() ? *prepared : place_for(slice_idx);
     place.key = key;
     memory = place.memory.bytes().first(bytes);
-    if (sum == Sum::kGoesOn) stream_.wait(keeper_.bring(key, memory, stream_.record()).get());
+    if (sum == Sum::kGoesOn && !place.arrival) place.arrival = keeper_.bring(key, memory, place.last_use);
+    if (place.arrival) stream_.wait(place.arrival->get());
+    place.arrival.reset();
   }
   if (sum == Sum::kNew) stream_.clear(memory);
   return memory;
@@ -78,6 +83,17 @@ std::span<std::byte> GradientPlaces::begin(std::size_t slice_idx, const std::str
 std::span<std::byte> GradientPlaces::begin(std::size_t slice_idx, const std::string& key) {
   if (!is_trained(arch_, slice_idx)) return {};
   return begin(slice_idx, key, wave_.is_first ? Sum::kNew : Sum::kGoesOn);
+}
+
+void GradientPlaces::prepare(std::size_t slice_idx, const std::string& key) {
+  const std::uint64_t bytes = gradient_bytes(arch_, slice_idx);
+  if (!prepares_ || wave_.is_first || !is_trained(arch_, slice_idx) || homes_[slice_idx].gradients == Home::kDevice ||
+      round_up(bytes, Device::kAlignment) <= kSmallSliceBytes) {
+    return;
+  }
+  Place& place = place_for(slice_idx);
+  place.key = key;
+  place.arrival = keeper_.bring(key, place.memory.bytes().first(bytes), place.last_use);
 }
 
 std::span<std::byte> GradientPlaces::go_on(std::size_t slice_idx, const std::string& key) {
@@ -100,7 +116,9 @@ void GradientPlaces::leave(std::size_t slice_idx, const std::string& key) {
 
 void GradientPlaces::drop(std::size_t slice_idx, const std::string& key) {
   if (homes_[slice_idx].gradients == Home::kDevice) return;
-  find(key).key.clear();
+  Place& place = find(key);
+  place.key.clear();
+  place.last_use = stream_.record();
 }
 
 // Into number `slice_idx` of squares().

@@ -30,6 +30,8 @@ class GradientPlaces {
   // Memory for a slice's sum: zeros in the first wave, else what it is so far; empty where nothing of it is trained.
   // Throws what sending an earlier one home has thrown.
   std::span<std::byte> begin(std::size_t slice_idx, const std::string& key);
+  // Begins to bring the sum of a block that begin() comes to after those under way, where there is a place to spare.
+  void prepare(std::size_t slice_idx, const std::string& key);
   // The wave has added its own: it goes home, in the last wave with its squares summed.
   void end(std::size_t slice_idx, const std::string& key);
   // Goes home, though this wave has more to add.
@@ -48,6 +50,8 @@ class GradientPlaces {
     Buffer memory;
     std::string key;  // whose sum is here; empty: none
     std::optional<Departure> departure;
+    std::optional<Arrival> arrival;  // of what was prepared
+    Event last_use;                  // of what was dropped
   };
 
   enum class Sum : std::uint8_t { kNew, kGoesOn };
@@ -61,6 +65,7 @@ class GradientPlaces {
   const Architecture& arch_;
   RunKeeper& keeper_;
   std::vector<SliceHomes> homes_;
+  bool prepares_;
   std::vector<Place> places_;  // for large slices, one size
   std::vector<Place> small_;   // for small ones, one size
   Wave wave_;

@@ -292,6 +292,10 @@ void StepRunner::backward() {
       slices.push_back(use_block(idx, static_cast<std::size_t>(idx - first)));
       sums.push_back(gradients_.begin(slice_idx, gradients_key(arch_, slice_idx)));
     }
+    for (std::int64_t idx = std::max<std::int64_t>(0, first - schedule_.group); idx < first; ++idx) {
+      const std::size_t slice_idx = block_slice(arch_, idx);
+      gradients_.prepare(slice_idx, gradients_key(arch_, slice_idx));
+    }
     for (const StepWave::Member& member : wave_.members) {
       // The gradient of a block's output lies where the head read its input, and moves down from there.
       const TensorView dy = boundaries_.current({member.batch_idx, arch_.num_layers()}, member.num_tokens());
