@@ -128,6 +128,8 @@ class Search {
           Residence::kGradientsHalf, Residence::kGradientsFirst}) {
       // Where everything stays on the device, groups make no difference.
       if (residence == Residence::kDevice && group > 1 && !request_.group) continue;
+      // What the host updates it fetches from a card by small windows.
+      if (residence == Residence::kGradientsDevice && schedule.device != DeviceKind::kCpu) continue;
       Placed least = place(placing_, ample, residence);
       if (!fits(least.memory, request_.budgets)) least = place(placing_, schedule, residence);
       if (!fits(least.memory, request_.budgets)) continue;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that a CUDA program loads by itself (CUDA_INJECTION64_PATH) and that says at the end what its kernels took,
-// by name, and where the card had nothing to compute. For docs/performance.md. Build it where CUPTI is:
-//   g++ -std=c++20 -O2 -shared -fPIC tools/kernel_profile/kernel_profile.cc -I$CUDA/include -L$CUDA/lib64 -lcupti \
-//     -o libkernel_profile.so
-//   KERNEL_PROFILE=out.txt KERNEL_PROFILE_LAST_S=12 CUDA_INJECTION64_PATH=$PWD/libkernel_profile.so sluice bench step …
+// A library that a CUDA program loads by itself and that says at the end what its kernels took, by name, and where the
+// card had nothing to compute. docs/performance.md says how to build and use it.
 #include <cupti.h>
 #include <cxxabi.h>
 
