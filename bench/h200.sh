@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The figures of docs/performance.md, on a machine with one large card, 125 GiB of memory and 64 GiB of free disk:
+#   scripts/build portable --target dist; scripts/build portable --target cuda_dist
+#   bench/h200.sh DIST CUDA_DIST [NAME...]      the folders made above; which figures, instead of all
+# Each prints a line: name, tokens/s, seconds a step, planned seconds, the busiest lane and its seconds, MiB on the card.
+# cuDNN and cuBLASLt are found through LD_LIBRARY_PATH. Results stay in $OUT, or in /tmp/sluice-h200.
+set -euo pipefail
+
+dist=$(realpath "${1:?usage: bench/h200.sh DIST CUDA_DIST [NAME...]}")
+tests=$(realpath "${2:?usage: bench/h200.sh DIST CUDA_DIST [NAME...]}")
+shift 2
+chosen=" $* "
+out=${OUT:-/tmp/sluice-h200}
+work=$(mktemp -d /tmp/sluice-h200-work.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out"
+export LD_LIBRARY_PATH=$dist/lib:${LD_LIBRARY_PATH:-}
+
+wanted() { [[ $chosen == "  " || $chosen == *" $1 "* ]]; }
+
+# figure NAME what `sluice bench step` takes...
+figure() {
+  local name=$1
+  shift
+  wanted "$name" || return 0
+  local cache=$work/cache peak=0 used
+  mkdir -p "$cache"
+  "$dist/sluice" bench step --device cuda --cache "$cache" --warm-up 1 --steps 2 --json "$@" \
+    >"$out/$name.json" 2>"$out/$name.err" &
+  local run=$!
+  while kill -0 "$run" 2>/dev/null; do
+    used=$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -1)
+    ((used > peak)) && peak=$used
+    sleep 0.5
+  done
+  if ! wait "$run"; then
+    printf '%-12s failed: %s\n' "$name" "$(tail -1 "$out/$name.err")"
+    return 0
+  fi
+  python3 - "$out/$name.json" "$name" "$peak" <<'PY'
+import json, sys
+found = json.load(open(sys.argv[1]))
+print(f"{sys.argv[2]:12} {found['tokens_per_s']:8.0f} tokens/s {found['step_s']:8.2f} s, planned "
+      f"{found['planned']['step_s']:.2f} s, {found['bound']} {found['bound_s']:.2f} s, {sys.argv[3]} MiB")
+PY
+}
+
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+if wanted tests; then
+  "$tests/cuda_test" >"$out/cuda_test.txt" 2>&1 && echo "parity: $(grep -c '       OK' "$out/cuda_test.txt") tests pass"
+  "$tests/cuda_train_test" >"$out/cuda_train_test.txt" 2>&1 && grep '^loss' "$out/cuda_train_test.txt"
+fi
+if wanted kernels; then
+  "$tests/cuda_test" --gtest_also_run_disabled_tests --gtest_filter='CudaSpeed*' | grep ' ms  '
+fi
+
+"$dist/sluice" model init llama-3.1-8b "$work/8b" >"$out/init.txt"
+long=(--model "$work/8b" --seq 12288 --micro-batch 1 --accumulate 8)
+bf16=(optimizer=adamw_bf16)
+figure t1 "${long[@]}" "${bf16[@]}" gpu_memory=16GiB host_memory=118GiB --trace "$out/t1-trace.json"
+figure t1-all "${long[@]}" "${bf16[@]}" gpu_memory=16GiB host_memory=118GiB recompute=all
+figure t2 "${long[@]}" "${bf16[@]}" gpu_memory=136GiB host_memory=8GiB wave_size=8 recompute=all
+for gib in 12 24 48; do figure "t1-$gib" "${long[@]}" "${bf16[@]}" gpu_memory=${gib}GiB host_memory=118GiB; done
+figure t1-f32 "${long[@]}" optimizer=adamw_torch gpu_memory=16GiB host_memory=118GiB
+figure t1-8bit "${long[@]}" optimizer=adamw_8bit gpu_memory=16GiB host_memory=118GiB
+figure t1-4096 --model "$work/8b" --seq 4096 --micro-batch 4 --accumulate 8 "${bf16[@]}" gpu_memory=16GiB host_memory=118GiB
+figure lora "${long[@]}" gpu_memory=16GiB host_memory=40GiB adapter=lora lora_r=16 lora_alpha=32 lora_target_linear=true
+figure qlora "${long[@]}" gpu_memory=16GiB host_memory=40GiB adapter=qlora lora_r=16 lora_alpha=32 lora_target_linear=true
+rm -rf "$work/8b"
+figure qwen --shape qwen2.5-7b --seq 12288 --accumulate 8 "${bf16[@]}" gpu_memory=16GiB host_memory=118GiB
+figure t3 --shape llama-3.2-3b --seq 12288 --accumulate 8 "${bf16[@]}" gpu_memory=16GiB host_memory=22GiB
