@@ -40,6 +40,11 @@ AttentionState take_branch(const Architecture& arch, std::int64_t num_tokens, DT
   return state;
 }
 
+void take_kept_attention(const Architecture& arch, const BlockSize& size, Workspace& from, AttentionState& state) {
+  state.heads = from.take(size.dtype, {size.num_tokens, arch.q_width()});
+  state.log_sum_exp = from.take(DType::kF32, {arch.num_heads, size.num_tokens});
+}
+
 }  // namespace
 
 BlockViews view_block(const Architecture& arch, std::span<std::byte> slice, DType dtype) {
@@ -106,12 +111,6 @@ void project(const BlockPass& pass, const BlockMatrices& matrices, Projection pr
 void normalise(const BlockPass& pass, TensorView x, TensorView weight, TensorView bias, TensorView y) {
   norm_forward(*pass.stream,
                {.kind = pass.arch->norm, .eps = pass.arch->norm_eps, .x = x, .weight = weight, .bias = bias, .y = y});
-}
-
-static void take_kept_attention(const Architecture& arch, const BlockSize& size, Workspace& from,
-                                AttentionState& state) {
-  state.heads = from.take(size.dtype, {size.num_tokens, arch.q_width()});
-  state.log_sum_exp = from.take(DType::kF32, {arch.num_heads, size.num_tokens});
 }
 
 AttentionState take_attention_state(const Architecture& arch, std::int64_t num_tokens, DType dtype,

@@ -15,8 +15,8 @@ constexpr std::int64_t kMostKept = 1 << 17;  // 64 MiB each of cosines and sines
 void RopeRows::write(std::size_t rope_idx, std::int64_t seq_tokens, std::int64_t first, std::int64_t count,
                      std::span<float> cos, std::span<float> sin) {
   const Rope& rope = ropes_[rope_idx];
-  // Dynamic scaling has other rows for every length.
-  if (rope.scaling == RopeScaling::kDynamic || first + count > kMostKept) {
+  const bool follows_length = rope.scaling == RopeScaling::kDynamic || rope.scaling == RopeScaling::kLongRope;
+  if (follows_length || first + count > kMostKept) {
     write_rope_rows(rope, seq_tokens, first, count, cos, sin);
     return;
   }

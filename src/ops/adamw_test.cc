@@ -150,6 +150,44 @@ TEST(AdamW, HugeAndTinyGradientsAreTorchs) {
   });
 }
 
+TEST(AdamW, PartsAtOnceGiveTheBitsOfOneAfterTheOther) {
+  struct Tensors {
+    TestTensor weight, grad, m, v;
+  };
+  std::vector<Tensors> one_by_one;
+  std::vector<Tensors> together;
+  std::uint64_t seed = 1;
+  for (const std::int64_t size : {100000, 1, 40000, 0, 33}) {
+    Tensors made{.weight = random_tensor(DType::kF32, {size}, seed, 0.1),
+                 .grad = random_tensor(DType::kF32, {size}, seed + 1, 1e-2),
+                 .m = random_tensor(DType::kF32, {size}, seed + 2, 1e-3),
+                 .v = TestTensor(DType::kF32, {size})};
+    together.push_back({made.weight.clone(), made.grad.clone(), made.m.clone(), made.v.clone()});
+    one_by_one.push_back(std::move(made));
+    seed += 3;
+  }
+  const auto args_of = [](const Tensors& of, std::size_t idx) {
+    return AdamW{.settings = settings_of(static_cast<std::int64_t>(idx) + 1),
+                 .weight = of.weight,
+                 .grad = of.grad,
+                 .m = of.m,
+                 .v = of.v};
+  };
+  run_on_cpu(3, [&](Stream& stream) {
+    std::vector<AdamW> parts;
+    for (std::size_t idx = 0; idx < together.size(); ++idx) {
+      parts.push_back(args_of(together[idx], idx));
+      adamw(stream, args_of(one_by_one[idx], idx));
+    }
+    adamw(stream, parts);
+  });
+  for (std::size_t idx = 0; idx < together.size(); ++idx) {
+    EXPECT_EQ(together[idx].weight.bytes(), one_by_one[idx].weight.bytes()) << idx;
+    EXPECT_EQ(together[idx].m.bytes(), one_by_one[idx].m.bytes()) << idx;
+    EXPECT_EQ(together[idx].v.bytes(), one_by_one[idx].v.bytes()) << idx;
+  }
+}
+
 TEST(AdamW, OnHostMemoryGivesTheBitsOfAStream) {
   const TestTensor weight = random_tensor(DType::kF32, {70000}, 1);
   const TestTensor grad = random_tensor(DType::kF32, {70000}, 2);

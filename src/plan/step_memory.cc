@@ -33,6 +33,10 @@ TierBytes& tier_of(StepMemory& memory, Home home) {
   return memory.drives;
 }
 
+BlockSize block_size(const Schedule& schedule) {
+  return {.num_tokens = schedule.batch_tokens, .dtype = schedule.dtype, .device = schedule.device};
+}
+
 }  // namespace
 
 std::uint64_t weight_bytes(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx) {
@@ -141,10 +145,6 @@ std::size_t small_gradient_places(const Schedule& schedule) {
 
 std::uint64_t boundary_bytes(const Architecture& arch, const Schedule& schedule) {
   return static_cast<std::uint64_t>(schedule.batch_tokens * arch.hidden) * size_bytes(schedule.dtype);
-}
-
-static BlockSize block_size(const Schedule& schedule) {
-  return {.num_tokens = schedule.batch_tokens, .dtype = schedule.dtype, .device = schedule.device};
 }
 
 bool prepares_gradients(const Schedule& schedule) {
