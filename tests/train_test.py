@@ -93,7 +93,9 @@ class Training(HandbookRuns):
         # Steps are counted where the configuration does not say.
         epochs = self.succeed("plan", *words, "max_steps=null", "num_epochs=2", "gradient_accumulation_steps=1")
         self.assertGreater(json.loads(epochs.stdout)["request"]["steps"], 8)
-        ada = self.succeed("plan", *words, "--machine", os.path.join(REPOSITORY, "machines", "one-ada.json"))
+        # A card's kernels take memory of their own.
+        _, roomy = self.words("planned", "gpu_memory=1GiB")
+        ada = self.succeed("plan", *roomy, "--machine", os.path.join(REPOSITORY, "machines", "one-ada.json"))
         self.assertIn("Ada", json.loads(ada.stdout)["machine"]["name"])
         both = run("plan", *words, "--model", "llama-tiny")
         self.assertEqual(both.returncode, 2)
