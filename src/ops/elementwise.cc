@@ -23,6 +23,13 @@ void round_to(Stream& stream, TensorView out, TensorView in) {
       [=](WorkerTeam& team) { cpu::round_to(team, out, in); });
 }
 
+void round_values(Stream& stream, TensorView values) {
+  CHECK(values.dtype() == DType::kF32, "f32 is rounded");
+  dispatch(
+      stream, [&](Kernels& kernels) { kernels.round_values(stream, values); },
+      [=](WorkerTeam& team) { cpu::round_values(team, values); });
+}
+
 void copy_columns(Stream& stream, Columns to, Columns from, std::int64_t num_cols) {
   CHECK(to.rows.dtype() == from.rows.dtype(), "one dtype");
   CHECK(to.rows.shape().rank() == 2 && from.rows.shape().rank() == 2, "rows");

@@ -15,6 +15,9 @@ void add(Stream& stream, TensorView out, TensorView a, TensorView b);
 // out = in rounded: out bf16 or f32, in f32, of one shape.
 void round_to(Stream& stream, TensorView out, TensorView in);
 
+// values (f32), each what bf16 rounds it to.
+void round_values(Stream& stream, TensorView values);
+
 // Columns of a row-major tensor.
 struct Columns {
   TensorView rows;  // (rows, width)

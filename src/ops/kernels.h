@@ -49,6 +49,7 @@ class Kernels {
 
   virtual void add(Stream& stream, TensorView out, TensorView a, TensorView b) = 0;
   virtual void round_to(Stream& stream, TensorView out, TensorView in) = 0;
+  virtual void round_values(Stream& stream, TensorView values) = 0;
   virtual void copy_columns(Stream& stream, Columns to, Columns from, std::int64_t num_cols) = 0;
 
   virtual void embedding_forward(Stream& stream, const EmbeddingForward& args) = 0;

@@ -158,9 +158,12 @@ void GradientFlow::begin(std::size_t slice_idx, Run run, Sum sum) {
   if (sum == Sum::kNew) touch(slice_idx, 1);  // zeros
 }
 
+double GradientFlow::run_bytes(std::size_t slice_idx) const {
+  return static_cast<double>(gradient_run_bytes(sizes_[slice_idx], schedule_, schedule_.homes[slice_idx].gradients));
+}
+
 RunFlow::Arrival GradientFlow::bring(std::size_t slice_idx, const Place& place) {
-  return flow_.bring(static_cast<double>(sizes_[slice_idx].gradient_bytes), schedule_.homes[slice_idx].gradients,
-                     {place.last_use, stored_[place.key]});
+  return flow_.bring(run_bytes(slice_idx), schedule_.homes[slice_idx].gradients, {place.last_use, stored_[place.key]});
 }
 
 void GradientFlow::prepare(std::size_t slice_idx) {
@@ -174,8 +177,7 @@ void GradientFlow::prepare(std::size_t slice_idx) {
 void GradientFlow::end(std::size_t slice_idx, Run run) {
   if (is_home(slice_idx)) return;
   Place& place = find(key_of(slice_idx, run));
-  place.departure = flow_.send(static_cast<double>(sizes_[slice_idx].gradient_bytes),
-                               schedule_.homes[slice_idx].gradients, {flow_.record()});
+  place.departure = flow_.send(run_bytes(slice_idx), schedule_.homes[slice_idx].gradients, {flow_.record()});
   place.leaves = true;
   stored_[place.key] = place.departure.stored;
   place.key = kNobody;

@@ -85,6 +85,7 @@ class GradientFlow {
     TaskId last_use = RunFlow::kNone;
   };
 
+  double run_bytes(std::size_t slice_idx) const;
   RunFlow::Arrival bring(std::size_t slice_idx, const Place& place);
   static std::size_t key_of(std::size_t slice_idx, Run run) { return 2 * slice_idx + (run == Run::kSum ? 0 : 1); }
   bool is_home(std::size_t slice_idx) const { return schedule_.homes[slice_idx].gradients == Home::kDevice; }

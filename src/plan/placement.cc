@@ -43,7 +43,8 @@ std::uint64_t bytes_of(const PlacementRequest& request, const Schedule& schedule
     case Part::kWeights:
       return as_run(sizes.weight_bytes);
     case Part::kGradients:
-      return as_run(sizes.gradient_bytes) * num_gradient_runs(*request.arch, schedule, slice_idx);
+      return as_run(gradient_run_bytes(sizes, schedule, Home::kHost)) *
+             num_gradient_runs(*request.arch, schedule, slice_idx);
     case Part::kOptimizer:
       break;
   }

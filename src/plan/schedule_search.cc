@@ -59,7 +59,7 @@ StateBytes state_bytes(const std::vector<SliceSizes>& sizes, const Schedule& sch
   for (std::size_t idx = 0; idx < sizes.size(); ++idx) {
     const SliceHomes& homes = schedule.homes[idx];
     const auto weights = static_cast<double>(sizes[idx].weight_bytes);
-    const auto gradients = static_cast<double>(sizes[idx].gradient_bytes);
+    const auto gradients = static_cast<double>(gradient_run_bytes(sizes[idx], schedule, homes.gradients));
     if (homes.weights != Home::kDevice && !sizes[idx].has_small_weights) sum.weights_away += weights;
     if (homes.weights == Home::kNvme) sum.weights_nvme += weights;
     if (homes.weights == Home::kNvme && sizes[idx].weights_change) sum.changing_weights_nvme += weights;

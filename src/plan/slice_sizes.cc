@@ -19,6 +19,9 @@ std::vector<SliceSizes> slice_sizes(const Architecture& arch, DType dtype, Optim
                    .gradient_bytes = gradient_bytes(arch, slice_idx),
                    .optimizer_bytes = optimizer_bytes(arch, schedule, chunk_bytes, slice_idx),
                    .weights_change = !arch.adapter.exists()};
+    if (rounds_gradients(arch, schedule) && may_store_rounded(arch, slice_idx)) {
+      one.rounded_bytes = trained_layout(arch, slice_idx).size_bytes(DType::kBF16);
+    }
     one.has_small_weights = is_small(one.weight_bytes);
     one.has_small_gradients = is_small(one.gradient_bytes);
     sizes.push_back(one);

@@ -56,6 +56,25 @@ std::uint64_t gradient_bytes(const Architecture& arch, std::size_t slice_idx) {
   return trained_layout(arch, slice_idx).size_bytes(DType::kF32);
 }
 
+bool rounds_gradients(const Architecture& arch, const Schedule& schedule) {
+  return schedule.dtype == DType::kBF16 && !arch.adapter.exists();
+}
+
+bool may_store_rounded(const Architecture& arch, std::size_t slice_idx) {
+  const bool is_tied = arch.tied_head && slice_id(arch, slice_idx).kind == SliceKind::kEmbedding;
+  return !is_tied && on_device(gradient_bytes(arch, slice_idx)) > kSmallSliceBytes;
+}
+
+DType gradient_home_dtype(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx) {
+  const bool is_rounded = rounds_gradients(arch, schedule) && schedule.is_one_wave &&
+                          schedule.homes[slice_idx].gradients != Home::kDevice && may_store_rounded(arch, slice_idx);
+  return is_rounded ? DType::kBF16 : DType::kF32;
+}
+
+std::uint64_t gradient_run_bytes(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx) {
+  return trained_layout(arch, slice_idx).size_bytes(gradient_home_dtype(arch, schedule, slice_idx));
+}
+
 std::size_t num_gradient_runs(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx) {
   if (!is_trained(arch, slice_idx)) return 0;
   const bool is_tied = arch.tied_head && slice_id(arch, slice_idx).kind == SliceKind::kEmbedding;
@@ -132,7 +151,11 @@ PlaceBytes gradient_place_bytes(const Architecture& arch, const Schedule& schedu
   PlaceBytes bytes;
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
     if (schedule.homes[slice_idx].gradients == Home::kDevice || !is_trained(arch, slice_idx)) continue;
-    const std::uint64_t one = on_device(gradient_bytes(arch, slice_idx));
+    std::uint64_t one = on_device(gradient_bytes(arch, slice_idx));
+    // The sum, and behind it what it is rounded to.
+    if (gradient_home_dtype(arch, schedule, slice_idx) == DType::kBF16) {
+      one += on_device(gradient_run_bytes(arch, schedule, slice_idx));
+    }
     std::uint64_t& most = one <= kSmallSliceBytes ? bytes.small : bytes.large;
     most = std::max(most, one);
   }
@@ -212,7 +235,7 @@ StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const
     tier_of(memory, homes.optimizer).optimizer +=
         versions(homes.optimizer) * optimizer_bytes(arch, schedule, buffers.chunk_bytes, slice_idx);
     tier_of(memory, homes.gradients).gradients +=
-        num_gradient_runs(arch, schedule, slice_idx) * as_run(gradient_bytes(arch, slice_idx));
+        num_gradient_runs(arch, schedule, slice_idx) * as_run(gradient_run_bytes(arch, schedule, slice_idx));
   }
   const PlaceBytes weights = weight_place_bytes(arch, schedule);
   memory.device.weights += weights.large * schedule.weight_places + weights.small +

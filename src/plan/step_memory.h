@@ -60,6 +60,13 @@ std::uint64_t unpacked_bytes(const Architecture& arch, const Schedule& schedule)
 std::uint64_t adapter_bytes(const Architecture& arch, std::size_t slice_idx);
 // Of what is trained of the slice; 0 where nothing is.
 std::uint64_t gradient_bytes(const Architecture& arch, std::size_t slice_idx);
+// Whether gradients are rounded to bf16 once they are complete, wherever they live: a model in bf16 has no use for
+// more.
+bool rounds_gradients(const Architecture& arch, const Schedule& schedule);
+// How they wait for the optimizer: as bf16 where nothing but the whole sum ever leaves the device.
+bool may_store_rounded(const Architecture& arch, std::size_t slice_idx);
+DType gradient_home_dtype(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx);
+std::uint64_t gradient_run_bytes(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx);
 // With a home. Of a tied embedding that is trained there may be two, what the head adds and what the tokens add: the
 // second goes from wave to wave, or stays on the device.
 std::size_t num_gradient_runs(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx);

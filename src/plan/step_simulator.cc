@@ -221,7 +221,7 @@ class Walk {
 
   void end_gradients(std::size_t slice_idx) {
     if (!is_trained(slice_idx)) return;
-    if (is_last_) gradients_.touch(slice_idx, 1);  // its squares
+    if (is_last_) gradients_.touch(slice_idx, 2);  // rounded, then its squares
     gradients_.end(slice_idx, Run::kSum);
   }
 
@@ -243,7 +243,8 @@ class Walk {
       read_bytes += share(size.optimizer_bytes);
       write_bytes += share(size.optimizer_bytes);
     }
-    if (homes.gradients == Home::kNvme) read_bytes += share(size.gradient_bytes);
+    const std::uint64_t gradient_bytes = gradient_run_bytes(size, schedule_, homes.gradients);
+    if (homes.gradients == Home::kNvme) read_bytes += share(gradient_bytes);
     TaskId ready = start;
     for (std::uint64_t part = 0; part < parts; ++part) {
       TaskId input = start;
@@ -254,7 +255,7 @@ class Walk {
       }
       if (on_gpu && !by_device && homes.gradients == Home::kDevice) {
         input = flow_.add(StepQueue::kOptimizerFromDevice, Lane::kDeviceToHost,
-                          flow_.from_device_s(share(size.gradient_bytes)), {input});
+                          flow_.from_device_s(share(gradient_bytes)), {input});
       }
       // A window's memory is asked back before the next window is computed, so writes hold up the lane.
       ready = by_device ? flow_.add(StepQueue::kOptimizer, Lane::kCompute,

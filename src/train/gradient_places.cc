@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
+#include "base/bf16.h"
 #include "base/check.h"
 #include "base/units.h"
 #include "model/adapter_layout.h"
 #include "model/slice_layout.h"
+#include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "plan/step_memory.h"
 #include "train/state_keys.h"
@@ -18,9 +20,13 @@ GradientPlaces::GradientPlaces(Device& device, Stream& stream, const Architectur
       arch_(arch),
       keeper_(keeper),
       homes_(schedule.homes),
+      rounds_(rounds_gradients(arch, schedule)),
       prepares_(prepares_gradients(schedule)),
       squares_(device.allocate(num_slices(arch) * sizeof(float), "norms of gradients")),
       host_squares_(device.allocate_pinned(num_slices(arch) * sizeof(float))) {
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    home_dtypes_.push_back(gradient_home_dtype(arch, schedule, slice_idx));
+  }
   stream.clear(squares_.bytes());
   const PlaceBytes bytes = gradient_place_bytes(arch, schedule);
   if (bytes.large > 0) places_.resize(schedule.gradient_places);
@@ -102,14 +108,22 @@ std::span<std::byte> GradientPlaces::go_on(std::size_t slice_idx, const std::str
 
 void GradientPlaces::end(std::size_t slice_idx, const std::string& key) {
   if (!is_trained(arch_, slice_idx)) return;
-  if (wave_.is_last) measure(slice_idx, key);
-  leave(slice_idx, key);
+  if (wave_.is_last) finish(slice_idx, key);
+  if (!wave_.is_last || home_dtypes_[slice_idx] == DType::kF32) {
+    leave(slice_idx, key);
+  } else {
+    send(key, rounded(find(key), slice_idx).bytes());
+  }
 }
 
 void GradientPlaces::leave(std::size_t slice_idx, const std::string& key) {
   if (!is_trained(arch_, slice_idx) || homes_[slice_idx].gradients == Home::kDevice) return;
+  send(key, find(key).memory.bytes().first(gradient_bytes(arch_, slice_idx)));
+}
+
+void GradientPlaces::send(const std::string& key, std::span<std::byte> run) {
   Place& place = find(key);
-  place.departure = keeper_.send(key, place.memory.bytes().first(gradient_bytes(arch_, slice_idx)), stream_.record());
+  place.departure = keeper_.send(key, run, stream_.record());
   place.departure->stored = {};  // the keeper has it; a sum that goes on is not to lie on the drives twice
   place.key.clear();
 }
@@ -121,13 +135,28 @@ void GradientPlaces::drop(std::size_t slice_idx, const std::string& key) {
   place.last_use = stream_.record();
 }
 
-// Into number `slice_idx` of squares().
-void GradientPlaces::measure(std::size_t slice_idx, const std::string& key) {
-  const TensorView sum(squares_.bytes().subspan(slice_idx * sizeof(float), sizeof(float)), DType::kF32, {1});
+TensorView GradientPlaces::rounded(const Place& place, std::size_t slice_idx) const {
+  const std::uint64_t sum_bytes = gradient_bytes(arch_, slice_idx);
+  const std::uint64_t count = sum_bytes / sizeof(float);
+  return {place.memory.bytes().subspan(round_up(sum_bytes, Device::kAlignment), count * sizeof(BF16)),
+          DType::kBF16,
+          {static_cast<std::int64_t>(count)}};
+}
+
+// The whole sum, rounded; its squares into number `slice_idx` of squares().
+void GradientPlaces::finish(std::size_t slice_idx, const std::string& key) {
+  const TensorView squares(squares_.bytes().subspan(slice_idx * sizeof(float), sizeof(float)), DType::kF32, {1});
   const auto count = static_cast<std::int64_t>(gradient_bytes(arch_, slice_idx) / sizeof(float));
   const bool at_home = homes_[slice_idx].gradients == Home::kDevice;
-  sum_of_squares(stream_, sum,
-                 at_home ? TensorView(keeper_.bytes(key), DType::kF32, {count}) : view(find(key), slice_idx));
+  const TensorView sum = at_home ? TensorView(keeper_.bytes(key), DType::kF32, {count}) : view(find(key), slice_idx);
+  if (home_dtypes_[slice_idx] == DType::kBF16) {
+    const TensorView result = rounded(find(key), slice_idx);
+    round_to(stream_, result, sum);
+    sum_of_squares(stream_, squares, result);
+    return;
+  }
+  if (rounds_) round_values(stream_, sum);
+  sum_of_squares(stream_, squares, sum);
 }
 
 void GradientPlaces::wait() {

@@ -56,7 +56,9 @@ class GradientPlaces {
 
   enum class Sum : std::uint8_t { kNew, kGoesOn };
   std::span<std::byte> begin(std::size_t slice_idx, const std::string& key, Sum sum);
-  void measure(std::size_t slice_idx, const std::string& key);
+  void finish(std::size_t slice_idx, const std::string& key);
+  void send(const std::string& key, std::span<std::byte> run);
+  TensorView rounded(const Place& place, std::size_t slice_idx) const;
   Place& place_for(std::size_t slice_idx);
   Place& find(const std::string& key);
   TensorView view(const Place& place, std::size_t slice_idx) const;
@@ -65,6 +67,8 @@ class GradientPlaces {
   const Architecture& arch_;
   RunKeeper& keeper_;
   std::vector<SliceHomes> homes_;
+  std::vector<DType> home_dtypes_;  // one a slice
+  bool rounds_;
   bool prepares_;
   std::vector<Place> places_;  // for large slices, one size
   std::vector<Place> small_;   // for small ones, one size

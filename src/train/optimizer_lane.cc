@@ -60,6 +60,8 @@ class OptimizerLane::Pass {
     Home weights = Home::kHost;
     Home optimizer = Home::kHost;
     Home gradients = Home::kHost;
+    DType gradient_dtype = DType::kF32;
+    std::uint64_t gradient_width = sizeof(float);
     SliceRef old_weights, old_optimizer, old_gradients;
     std::optional<SliceWriter> new_weights, new_optimizer;
     bool on_card = false;       // all of it
@@ -94,6 +96,8 @@ class OptimizerLane::Pass {
     slice->weights = lane_.weights_home(slice_idx);
     slice->optimizer = homes.optimizer;
     slice->gradients = homes.gradients;
+    slice->gradient_dtype = gradient_home_dtype(arch_, *options_.schedule, slice_idx);
+    slice->gradient_width = size_bytes(slice->gradient_dtype);
     slice->on_card = updates_on_card(arch_, *options_.schedule, slice_idx);
     RunKeeper& keeper = *options_.keeper;
     if (slice->weights == Home::kNvme) {
@@ -177,8 +181,9 @@ class OptimizerLane::Pass {
       window.optimizer = part(optimizer_key(arch_, slice_idx), slice.optimizer, slice.old_optimizer,
                               window.first / step * stride, stride, stride);
     }
-    window.gradients = part(gradients_key(arch_, slice_idx), slice.gradients, slice.old_gradients,
-                            window.first * sizeof(float), step * sizeof(float), window.count * sizeof(float));
+    window.gradients =
+        part(gradients_key(arch_, slice_idx), slice.gradients, slice.old_gradients, window.first * slice.gradient_width,
+             step * slice.gradient_width, window.count * slice.gradient_width);
   }
 
   void arrive(Part& part) const {
@@ -285,7 +290,8 @@ class OptimizerLane::Pass {
     const OptimizerLayout::Views state = window.slice->state->view(window.optimizer.bytes, at, count);
     const TensorView weight(window.weights.bytes.subspan(at * size_bytes(dtype), count * size_bytes(dtype)), dtype,
                             shape);
-    const TensorView grad(window.gradients.bytes.subspan(at * sizeof(float), count * sizeof(float)), DType::kF32,
+    const std::uint64_t width = window.slice->gradient_width;
+    const TensorView grad(window.gradients.bytes.subspan(at * width, count * width), window.slice->gradient_dtype,
                           shape);
     const double weight_decay = decays(parameter) ? settings_.weight_decay : 0;
     if (is_sgd(options_.schedule->optimizer)) {

@@ -225,6 +225,26 @@ TEST_F(SameBits, WithAVocabularyInRangesAndAHeadOfItsOwn) {
   }
 }
 
+// Large enough for places of their own, and for gradients that wait in bf16.
+TEST_F(SameBits, OfLargeSlices) {
+  nlohmann::json config = deep_config(6);
+  config["hidden_size"] = 128;
+  config["intermediate_size"] = 320;
+  for (const bool tied : {false, true}) {
+    config["tie_word_embeddings"] = tied;
+    const ScratchDirectory folder;
+    make_random_model(folder.path(), config, {.spread = 0.05});
+    const OpenedModel opened(folder.path());
+    ASSERT_GT(gradient_bytes(opened.arch(), block_slice(opened.arch(), 0)), kSmallSliceBytes);
+    std::optional<Outcome> expected;
+    for (const Way& way : ways()) {
+      const Outcome found = run(opened, opened.arch(), way, std::min<std::int64_t>(kNumSteps, 5));
+      if (!expected) expected = found;
+      expect_same(found, *expected, way.name);
+    }
+  }
+}
+
 TEST_F(SameBits, WithEveryFormOfOptimizerState) {
   const ScratchDirectory folder;
   make_random_model(folder.path(), deep_config(3), {.spread = 0.1});

@@ -59,7 +59,7 @@ StepRunner::StepRunner(Device& device, const Architecture& arch, RunKeeper& keep
   if (trace != nullptr) stream_->watch(&trace_.emplace(*trace, Lane::kCompute));
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
     if (!is_trained(arch, slice_idx)) continue;
-    const std::uint64_t bytes = gradient_bytes(arch, slice_idx);
+    const std::uint64_t bytes = gradient_run_bytes(arch, schedule, slice_idx);
     const Home home = schedule.homes[slice_idx].gradients;
     keeper.add(gradients_key(arch, slice_idx), bytes, home, Lifetime::kScratch);
     if (num_gradient_runs(arch, schedule, slice_idx) == 2) {

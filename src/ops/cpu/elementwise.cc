@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cpu/elementwise.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/bf16.h"
@@ -42,6 +43,19 @@ void round_range(T* out, const float* in, std::size_t count) {
 void round_f32(float* out, const float* in, std::size_t count) { round_range(out, in, count); }
 void round_bf16(BF16* out, const float* in, std::size_t count) { round_range(out, in, count); }
 
+void round_in_place(float* values, std::size_t count) {
+  constexpr std::size_t kPart = 256;
+  BF16 part[kPart];
+  const F32Tag d;
+  for (std::size_t first = 0; first < count; first += kPart) {
+    const std::size_t num = std::min(kPart, count - first);
+    round_range(part, values + first, num);
+    over_lanes(0, num, [&](std::size_t at, auto lanes) SLUICE_LANES {
+      lanes.store(d, lanes.load(d, part + at), values + first + at);
+    });
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::cpu
 HWY_AFTER_NAMESPACE();
@@ -54,6 +68,7 @@ HWY_EXPORT(add_f32);
 HWY_EXPORT(add_bf16);
 HWY_EXPORT(round_f32);
 HWY_EXPORT(round_bf16);
+HWY_EXPORT(round_in_place);
 
 constexpr std::int64_t kItemElements = 1 << 15;
 
@@ -82,6 +97,13 @@ void round_to(WorkerTeam& team, const TensorView& out, const TensorView& in) {
     } else {
       HWY_DYNAMIC_DISPATCH(round_bf16)(&out.as<BF16>()[first], &in.as<float>()[first], count);
     }
+  });
+}
+
+void round_values(WorkerTeam& team, const TensorView& values) {
+  over_items(team, values.shape().num_elements(), kItemElements, [&](std::int64_t first, std::int64_t count) {
+    HWY_DYNAMIC_DISPATCH(round_in_place)
+    (&values.as<float>()[static_cast<std::size_t>(first)], static_cast<std::size_t>(count));
   });
 }
 

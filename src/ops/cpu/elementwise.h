@@ -13,6 +13,8 @@ void add(WorkerTeam& team, const TensorView& out, const TensorView& a, const Ten
 
 void round_to(WorkerTeam& team, const TensorView& out, const TensorView& in);
 
+void round_values(WorkerTeam& team, const TensorView& values);
+
 struct ColumnCopy {
   TensorView to, from;
   std::int64_t to_col = 0;

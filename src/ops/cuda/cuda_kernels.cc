@@ -68,6 +68,9 @@ void CudaKernels::add(Stream& stream, TensorView out, TensorView a, TensorView b
 void CudaKernels::round_to(Stream& stream, TensorView out, TensorView in) {
   put(stream, "round_to", [&](CudaStream& on) { cuda::round_to(on, out, in); });
 }
+void CudaKernels::round_values(Stream& stream, TensorView values) {
+  put(stream, "round_values", [&](CudaStream& on) { cuda::round_values(on, values); });
+}
 void CudaKernels::copy_columns(Stream& stream, Columns to, Columns from, std::int64_t num_cols) {
   put(stream, "copy_columns", [&](CudaStream& on) { cuda::copy_columns(on, to, from, num_cols); });
 }

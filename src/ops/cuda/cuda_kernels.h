@@ -31,6 +31,7 @@ class CudaKernels : public Kernels {
   void activation_backward(Stream& stream, const ActivationBackward& args) override;
   void add(Stream& stream, TensorView out, TensorView a, TensorView b) override;
   void round_to(Stream& stream, TensorView out, TensorView in) override;
+  void round_values(Stream& stream, TensorView values) override;
   void copy_columns(Stream& stream, Columns to, Columns from, std::int64_t num_cols) override;
   void embedding_forward(Stream& stream, const EmbeddingForward& args) override;
   void embedding_backward(Stream& stream, const EmbeddingBackward& args) override;

@@ -41,7 +41,20 @@ __global__ void round_kernel(Bf16* out, const float* in, std::int64_t num_packs)
   }
 }
 
+__global__ void round_values_kernel(float* values, std::int64_t count) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count; i += stride) {
+    values[i] = to_float(from_float<Bf16>(values[i]));
+  }
+}
+
 }  // namespace
+
+void round_values(CudaStream& stream, const TensorView& values) {
+  const std::int64_t count = values.shape().num_elements();
+  if (count == 0) return;
+  round_values_kernel<<<num_blocks(count), kThreads, 0, stream.handle()>>>(data<float>(values), count);
+}
 
 void add(CudaStream& stream, const TensorView& out, const TensorView& a, const TensorView& b) {
   const std::int64_t num_elements = out.shape().num_elements();

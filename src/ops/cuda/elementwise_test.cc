@@ -41,6 +41,14 @@ TEST_F(CudaElementwise, RoundsAsTheCpuDoes) {
   }
 }
 
+TEST_F(CudaElementwise, RoundsInPlaceAsTheCpuDoes) {
+  for (const Shape& shape : {Shape{1}, Shape{1023}, Shape{4096}}) {
+    const TestTensor values = random_tensor(DType::kF32, shape, 8);
+    expect_parity([&](Stream& stream, const Place& at) { round_values(stream, at(values)); }, {&values},
+                  {.f32 = 0, .bf16 = 0});
+  }
+}
+
 TEST_F(CudaElementwise, CopiesColumnsAndLeavesTheOthers) {
   for (const DType dtype : float_types()) {
     const TestTensor from = random_tensor(dtype, {9, 33}, 6);
