@@ -238,7 +238,7 @@ TEST_F(SameBits, OfLargeSlices) {
     ASSERT_GT(gradient_bytes(opened.arch(), block_slice(opened.arch(), 0)), kSmallSliceBytes);
     std::optional<Outcome> expected;
     for (const Way& way : ways()) {
-      const Outcome found = run(opened, opened.arch(), way, std::min<std::int64_t>(kNumSteps, 5));
+      const Outcome found = run(opened, opened.arch(), way, std::min<std::int64_t>(kNumSteps, 3));
       if (!expected) expected = found;
       expect_same(found, *expected, way.name);
     }
