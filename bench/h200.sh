@@ -48,11 +48,13 @@ PY
 
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 if wanted tests; then
-  "$tests/cuda_test" >"$out/cuda_test.txt" 2>&1 && echo "parity: $(grep -c '       OK' "$out/cuda_test.txt") tests pass"
-  "$tests/cuda_train_test" >"$out/cuda_train_test.txt" 2>&1 && grep '^loss' "$out/cuda_train_test.txt"
+  for test in cuda_test cuda_train_test; do
+    if "$tests/$test" >"$out/$test.txt" 2>&1; then state=pass; else state=FAIL; fi
+    echo "$test: $state, $(grep -c '       OK' "$out/$test.txt" || true) ok; $(grep '^loss' "$out/$test.txt" || true)"
+  done
 fi
 if wanted kernels; then
-  "$tests/cuda_test" --gtest_also_run_disabled_tests --gtest_filter='CudaSpeed*' | grep ' ms  '
+  "$tests/cuda_test" --gtest_also_run_disabled_tests --gtest_filter='CudaSpeed*' | tee "$out/kernels.txt"
 fi
 
 "$dist/sluice" model init llama-3.1-8b "$work/8b" >"$out/init.txt"

@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "base/worker_team.h"
 #include "bench/step_bench.h"
+#include "cli/dtype_option.h"
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
@@ -36,7 +37,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct StepArguments {
-  std::vector<std::string> words;  // a configuration and key=value, or key=value alone
+  std::vector<std::string> words;           // a configuration and key=value, or key=value alone
+  std::vector<const CLI::Option*> instead;  // of a configuration; owned by the verb
   std::string model;
   std::int64_t layers = 0;
   std::uint64_t sequence_len = 512, micro_batch_size = 1, accumulation = 1;
@@ -95,7 +97,7 @@ std::string text_of(const StepArguments& arguments) {
             {"sequence_len", arguments.sequence_len},
             {"micro_batch_size", arguments.micro_batch_size},
             {"gradient_accumulation_steps", arguments.accumulation},
-            {"dtype", arguments.dtype},
+            {"dtype", parse_dtype_option(arguments.dtype) == DType::kBF16 ? "bf16" : "fp32"},
             {"device", arguments.device},
             {"cache", arguments.caches}};
   if (!arguments.gpu_memory.empty()) json["gpu_memory"] = arguments.gpu_memory;
@@ -110,9 +112,10 @@ TrainConfig config_of(const StepArguments& arguments) {
   std::vector<std::string> overrides = arguments.words;
   ReadConfig read;
   if (!overrides.empty() && overrides.front().find('=') == std::string::npos) {
-    if (!arguments.model.empty()) {
-      throw InvalidInput(
-          fmt::format("'{}' and --model are both given: name a configuration or a model, not both", overrides.front()));
+    for (const CLI::Option* const option : arguments.instead) {
+      if (option->count() == 0) continue;
+      throw InvalidInput(fmt::format("'{}' is a configuration, which says what {} would: leave one out",
+                                     overrides.front(), option->get_name()));
     }
     const std::string path = overrides.front();
     overrides.erase(overrides.begin());
@@ -256,29 +259,31 @@ void add_bench_step_verb(CLI::App& bench) {
       bench.add_subcommand("step", "Train a few steps on random tokens: each lane's busy time beside the step's");
   verb->add_option("words", arguments->words, "A training configuration, then key=value over what it says")
       ->type_name("[CONFIG] [KEY=VALUE ...]");
-  verb->add_option("--model,--shape", arguments->model, "A model's folder, or a known shape such as qwen2.5-0.5b");
-  verb->add_option("--layers", arguments->layers, "Of a known shape: how many layers, instead of all")
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--sequence-len,--seq", arguments->sequence_len, "Tokens of a sequence")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--micro-batch-size,--micro-batch", arguments->micro_batch_size,
-                   "Sequences that are computed together")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--accumulation,--accumulate", arguments->accumulation, "Micro-batches of a step")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--dtype", arguments->dtype, "bf16 or f32")->capture_default_str();
-  verb->add_option("--device", arguments->device, "auto, cpu or cuda")->capture_default_str();
-  verb->add_option("--gpu-memory", arguments->gpu_memory, "Device memory to use");
-  verb->add_option("--host-memory", arguments->host_memory, "Host memory to use");
-  verb->add_option("--cache", arguments->caches, "A directory on each drive to use; repeat for several")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
-  verb->add_option("--threads", arguments->threads, "Threads (default: one for each core)")->check(CLI::Range(1, 1024));
-  verb->add_option("--wave", arguments->wave, "Micro-batches that pass a group together");
-  verb->add_option("--group", arguments->group, "Blocks of a group");
+  arguments->instead = {
+      verb->add_option("--model,--shape", arguments->model, "A model's folder, or a known shape such as qwen2.5-0.5b"),
+      verb->add_option("--layers", arguments->layers, "Of a known shape: how many layers, instead of all")
+          ->check(CLI::PositiveNumber),
+      verb->add_option("--sequence-len,--seq", arguments->sequence_len, "Tokens of a sequence")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber),
+      verb->add_option("--micro-batch-size,--micro-batch", arguments->micro_batch_size,
+                       "Sequences that are computed together")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber),
+      verb->add_option("--accumulation,--accumulate", arguments->accumulation, "Micro-batches of a step")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber),
+      verb->add_option("--dtype", arguments->dtype, "bf16 or f32")->capture_default_str(),
+      verb->add_option("--device", arguments->device, "auto, cpu or cuda")->capture_default_str(),
+      verb->add_option("--gpu-memory", arguments->gpu_memory, "Device memory to use"),
+      verb->add_option("--host-memory", arguments->host_memory, "Host memory to use"),
+      verb->add_option("--cache", arguments->caches, "A directory on each drive to use; repeat for several")
+          ->type_name("DIR")
+          ->allow_extra_args(false),
+      verb->add_option("--threads", arguments->threads, "Threads (default: one for each core)")
+          ->check(CLI::Range(1, 1024)),
+      verb->add_option("--wave", arguments->wave, "Micro-batches that pass a group together"),
+      verb->add_option("--group", arguments->group, "Blocks of a group")};
   verb->add_option("--steps", arguments->steps, "Steps that are measured; medians are printed")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
