@@ -135,6 +135,11 @@ class Training(HandbookRuns):
         self.assertFalse(os.path.exists(out))
         done = run("bench", "step", "--model", "llama-9", "--cache", cache)
         self.assertEqual(done.returncode, 2, done.stderr)
+        done = run("bench", "step", words[0], "--seq", "64")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--sequence-len", done.stderr)
+        shape = ["--shape", "llama-tiny", "--seq", "32", "--cache", cache, "--steps", "1", "--warm-up", "1", "--json"]
+        self.assertGreater(json.loads(self.succeed("bench", "step", *shape, "--dtype", "f32").stdout)["step_s"], 0)
 
     def test_a_second_run_in_the_folder_is_refused(self):
         out, words = self.words("twice")

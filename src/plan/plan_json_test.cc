@@ -35,10 +35,12 @@ TEST(PlanJson, ItsScheduleReadsBackAsItWas) {
   for (const OptimizerState optimizer : kOptimizerStates) {
     Plan plan = small_plan(optimizer);
     plan.schedule.stored_layers = 5;
+    plan.schedule.kept_attention = 3;
     const nlohmann::json json = nlohmann::json::parse(to_json(plan).dump());
     const Schedule read = schedule_from_json(json.at("schedule"), plan.request.arch, "plan.json");
     EXPECT_EQ(read.optimizer, optimizer);
     EXPECT_EQ(read.stored_layers, 5);
+    EXPECT_EQ(read.kept_attention, 3);
     EXPECT_EQ(to_json(plan.request.arch, read), to_json(plan.request.arch, plan.schedule));
     EXPECT_EQ(step_memory(plan.request.arch, read, plan.buffers),
               step_memory(plan.request.arch, plan.schedule, plan.buffers));

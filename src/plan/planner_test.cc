@@ -270,5 +270,22 @@ TEST(ShippedMachines, PlanModelsOfTheSizesThatTheyAreBoughtFor) {
   EXPECT_THROW(make_plan(shipped_request("h200.json", "llama-3.1-70b")), NoPlanFits);
 }
 
+TEST(Planner, OnACardSpareHostMemoryKeepsAttention) {
+  PlanRequest request = shipped_request("h200.json", "llama-3.1-8b");
+  request.optimizer = OptimizerState::kAdamWBF16;
+  request.sequence_len = 12288;
+  request.accumulation = 8;
+  request.budgets.device = 16 * kGiB;
+  request.budgets.host = 118 * kGiB;
+  const Plan kept = make_plan(request);
+  EXPECT_TRUE(fits_by_step_memory(kept));
+  EXPECT_GT(kept.schedule.kept_attention, 0);
+  request.may_store = false;
+  const Plan none = make_plan(request);
+  EXPECT_EQ(none.schedule.kept_attention, 0);
+  EXPECT_EQ(none.schedule.stored_layers, 0);
+  EXPECT_LT(kept.forecast.step_s, none.forecast.step_s);
+}
+
 }  // namespace
 }  // namespace sluice
