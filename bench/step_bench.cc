@@ -119,8 +119,7 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
                            .store_directories = options.directories,
                            .num_threads = memory.num_threads,
                            .momentum = options.momentum,
-                           .trace = &trace,
-                           .will_commit = false});
+                           .trace = &trace});
   session.begin(*options.weights, "step 0", progress);
   RandomTokens tokens(options.run->plan.request);
   std::vector<std::int64_t> ends_ns;  // of each step, the first entry where they begin
@@ -134,8 +133,13 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
     ends_ns.push_back(clock.now_ns());
     if (file) file->end_step(static_cast<std::uint64_t>(step), ends_ns.back());
     progress.report("steps", static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(total));
+    if (step == options.checkpoint_step) {
+      session.commit("step " + std::to_string(step));
+      session.keep_snapshot("checkpoint");
+    }
   }
   session.wait();
+  if (options.checkpoint_step > 0) session.commit("step " + std::to_string(total));
   StepBenchResult result;
   const std::vector<LaneSpan> spans = trace.spans();
   for (auto idx = static_cast<std::size_t>(options.num_warm_up); idx + 1 < ends_ns.size(); ++idx) {

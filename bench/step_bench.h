@@ -24,7 +24,8 @@ struct StepBenchOptions {
   double momentum = 0;                   // of SGD; 0 exactly where the plan's optimizer has none
   int num_warm_up = 2;                   // the first has no optimizer of another under it
   int num_steps = 5;
-  std::string trace_path;  // empty: no file
+  int checkpoint_step = 0;  // after which a checkpoint is taken and kept, and the end committed; 0: neither
+  std::string trace_path;   // empty: no file
 };
 
 struct StepBenchResult {

@@ -95,15 +95,25 @@ class FullDrives(ShortSteps):
 
         def fill(folder):
             out, words = self.words("full", "save_steps=1", f"cache=[{folder}]", *ON_DRIVES)
-            self.assertEqual(run("train", *words, "max_steps=1").returncode, 0)  # with room to measure the drive
-            free = shutil.disk_usage(folder).free
-            with open(os.path.join(folder, "filler"), "wb") as file:
-                os.posix_fallocate(file.fileno(), 0, free - (64 + 48) * MIB)  # so much is kept back; two checkpoints
-            done = run("resume", out, "--json", "max_steps=8")
-            self.refuse(done, 1, "is full", f"the drive of '{folder}/", "free ", "save_total_limit", "sluice resume")
-            kept = int(re.search(r"everything up to step (\d+) is kept", done.stderr).group(1))
+            child = start("train", *words)
+            for line in child.stdout:
+                event = json.loads(line)
+                if event["event"] != "step" or event["step"] != 2:
+                    continue
+                child.send_signal(signal.SIGSTOP)  # until another one has taken the drive
+                free = shutil.disk_usage(folder).free
+                with open(os.path.join(folder, "filler"), "wb") as file:
+                    os.posix_fallocate(file.fileno(), 0, free - (64 + 32) * MIB)  # so much is kept back; a checkpoint
+                child.send_signal(signal.SIGCONT)
+            errors = child.stderr.read()
+            child.stdout.close()
+            child.stderr.close()
+            self.assertEqual(child.wait(), 1, errors)
+            for text in ("is full", f"the drive of '{folder}/", "free ", "save_total_limit", "sluice resume"):
+                self.assertIn(text, errors)
+            kept = int(re.search(r"everything up to step (\d+) is kept", errors).group(1))
             self.assertIn(kept, range(2, 8))
-            self.refuse(run("resume", out, "--json"), 1, "is full", "free ")
+            self.refuse(run("resume", out, "--json"), 1, "no room", "free ", "save_total_limit")
             os.remove(os.path.join(folder, "filler"))
             done = self.succeed("resume", out, "--json")
             self.assertEqual(steps_of(done), list(range(kept + 1, 9)))

@@ -32,7 +32,7 @@ class Described(unittest.TestCase):
         self.assertTrue(found["fits"])
         self.assertEqual(found["memory"]["device"]["budget"], 12 << 30)
         for tier in found["memory"].values():
-            parts = [tier[key] for key in ("weights", "gradients", "optimizer", "activations", "buffers")]
+            parts = [tier[key] for key in ("weights", "gradients", "optimizer", "activations", "buffers", "checkpoints")]
             self.assertEqual(sum(parts), tier["total"])
             self.assertLessEqual(tier["total"], tier["budget"])
         self.assertAlmostEqual(sum(found["critical_s"].values()), found["step_s"], places=6)

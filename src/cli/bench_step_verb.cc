@@ -232,7 +232,9 @@ void bench_step(const StepArguments& arguments) {
   const CheckpointSlices slices(checkpoint, model);
   RunShape shape{.arch = model.arch, .machine = machine_for(config, model.arch, device, stores, Remeasure::kIfChanged)};
   shape.default_budgets = budgets_here(shape.machine);
-  const RunPlan run = plan_run(plan_request(config, shape), num_threads_of(config), device);
+  PlanRequest request = plan_request(config, shape);
+  request.checkpoints.reset();  // none is taken
+  const RunPlan run = plan_run(request, num_threads_of(config), device);
   const StepBenchResult result = run_step_bench({.model = &model,
                                                  .weights = &slices,
                                                  .run = &run,

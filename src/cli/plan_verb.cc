@@ -153,7 +153,7 @@ PlanRequest request_of_flags(const PlanArguments& arguments) {
 }
 
 // The data is read as a run would, in a folder that is gone afterwards.
-std::uint64_t count_steps(TrainConfig config, const PlanArguments& arguments) {
+void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& shape) {
   std::string folder = (std::filesystem::temp_directory_path() / "sluice-plan-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) throw IoError(errno, fmt::format("could not make the folder {}", folder));
   const auto remove = [&folder](void*) {
@@ -165,7 +165,8 @@ std::uint64_t count_steps(TrainConfig config, const PlanArguments& arguments) {
   config.cache.clear();
   WorkDisplay display;
   const TrainingJob job(config, JobStart::kNew, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, display.sink());
-  return job.total_steps();
+  shape.num_steps = static_cast<std::int64_t>(job.total_steps());
+  shape.epoch_steps = job.epoch_steps();
 }
 
 PlanRequest request_of_config(const PlanArguments& arguments) {
@@ -184,7 +185,12 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
     shape.default_budgets = default_budgets(shape.machine, shape.machine.host.size_bytes);
   }
   shape.num_devices = arguments.devices > 0 ? arguments.devices : shape.machine.num_devices;
-  shape.num_steps = static_cast<std::int64_t>(config.max_steps ? *config.max_steps : count_steps(config, arguments));
+  // Also for epochs that end in a checkpoint.
+  if (!config.max_steps || config.save_strategy == RunStrategy::kEpoch) {
+    count_steps(config, arguments, shape);
+  } else {
+    shape.num_steps = static_cast<std::int64_t>(*config.max_steps);
+  }
   return plan_request(config, shape);
 }
 

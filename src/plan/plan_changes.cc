@@ -56,6 +56,7 @@ class Changes {
     more_memory("gpu_memory", &TierBudgets::device, left(machine.device.size_bytes, request_.budgets.host));
     more_memory("host_memory", &TierBudgets::host, left(machine.host.size_bytes, request_.budgets.device));
     drives();
+    fewer_checkpoints();
     more_of_both(request_, "", 0);
     shorter_sequences_and_more_of_both();
     std::stable_sort(attempts_.begin(), attempts_.end(),
@@ -176,6 +177,26 @@ class Changes {
                        : fmt::format("{} of the drives instead of {}", space, format_bytes(now_bytes)),
         changed,
         now_bytes == 0 ? 1 : distance(static_cast<double>(now_bytes), static_cast<double>(changed.budgets.drives)));
+  }
+
+  void fewer_checkpoints() {
+    if (!request_.checkpoints || request_.checkpoints->interval_steps == 0) return;
+    const std::uint64_t in_run = static_cast<std::uint64_t>(request_.num_steps) / request_.checkpoints->interval_steps;
+    const std::uint64_t most = request_.checkpoints->most_kept;
+    PlanRequest changed = request_;
+    const auto works = [&](std::uint64_t kept) {
+      changed.checkpoints->most_kept = kept;
+      return could_fit(changed);
+    };
+    const std::uint64_t now = std::min(most, in_run);
+    if (now <= 1) return;
+    const auto kept = nearest(now, 1, works);
+    if (!kept) return;
+    changed.checkpoints->most_kept = *kept;
+    add("save_total_limit",
+        fmt::format("save_total_limit {} instead of {}", *kept,
+                    most == kEveryCheckpoint ? "none" : std::to_string(most)),
+        changed, distance(static_cast<double>(now), static_cast<double>(*kept)));
   }
 
   void add(const char* key, std::string text, PlanRequest changed, double how_far) {

@@ -23,13 +23,10 @@ Home home_of(const ConfigReader& reader, const std::string& key) {
 }
 
 Json to_json(const TierBytes& bytes, std::uint64_t budget) {
-  return {{"weights", bytes.weights},
-          {"gradients", bytes.gradients},
-          {"optimizer", bytes.optimizer},
-          {"activations", bytes.activations},
-          {"buffers", bytes.buffers},
-          {"total", bytes.total()},
-          {"budget", budget}};
+  return {{"weights", bytes.weights},     {"gradients", bytes.gradients},
+          {"optimizer", bytes.optimizer}, {"activations", bytes.activations},
+          {"buffers", bytes.buffers},     {"checkpoints", bytes.checkpoints},
+          {"total", bytes.total()},       {"budget", budget}};
 }
 
 Json request_json(const PlanRequest& request) {

@@ -139,6 +139,7 @@ class PlanText {
     bytes_row("  optimizer", &TierBytes::optimizer);
     bytes_row("  activations", &TierBytes::activations);
     bytes_row("  buffers", &TierBytes::buffers);
+    if (plan_.memory.drives.checkpoints > 0) bytes_row("  checkpoints", &TierBytes::checkpoints);
     row("  total", [](const Tier& tier) { return format_bytes(tier.bytes.total()); });
     row("  budget", [](const Tier& tier) { return format_bytes(tier.budget); });
     const auto share = [](const Tier& tier) {

@@ -57,8 +57,13 @@ void check(const PlanRequest& request) {
   }
 }
 
-// Budgets may have been changed since the request was made.
-PlanRequest with_scratch(PlanRequest request, ScratchWish wish) {
+// Budgets may have been changed since the request was made, and what is kept of the run.
+PlanRequest with_buffers(PlanRequest request, ScratchWish wish) {
+  // Without drives nobody knows where the run would be kept, or what that has room for.
+  request.buffers.kept_versions =
+      request.checkpoints && request.budgets.drives > 0
+          ? kept_versions(*request.checkpoints, static_cast<std::uint64_t>(request.num_steps))
+          : KeptVersions{.in_commits = std::nullopt};
   if (request.has_kernel_scratch) {
     request.buffers.scratch_bytes = kernel_scratch_bytes(request.arch, {request.sequence_len, request.batch_tokens()},
                                                          request.budgets.device, wish);
@@ -75,7 +80,7 @@ std::optional<double> Plan::run_share_of_life(std::size_t drive_idx) const {
 }
 
 StepMemory least_memory(const PlanRequest& asked) {
-  const PlanRequest request = with_scratch(asked, ScratchWish::kSmall);
+  const PlanRequest request = with_buffers(asked, ScratchWish::kSmall);
   const auto sizes = slice_sizes(request.arch, request.dtype, request.optimizer, request.buffers.chunk_bytes);
   return least_candidate(request, sizes).memory;
 }
@@ -121,27 +126,43 @@ std::optional<Plan> search(const PlanRequest& request) {
 
 std::optional<Plan> find_plan(const PlanRequest& request) {
   check(request);
-  std::optional<Plan> plan = search(with_scratch(request, ScratchWish::kLarge));
+  std::optional<Plan> plan = search(with_buffers(request, ScratchWish::kLarge));
   if (plan || !request.has_kernel_scratch) return plan;
-  return search(with_scratch(request, ScratchWish::kSmall));
+  return search(with_buffers(request, ScratchWish::kSmall));
 }
+
+namespace {
+
+// What the smallest schedule lacks.
+std::string what_is_missing(const PlanRequest& request) {
+  const StepMemory least = least_memory(request);
+  const TierBudgets& budgets = request.budgets;
+  if (least.device.total() <= budgets.device && least.host.total() <= budgets.host && budgets.drives > 0) {
+    const std::uint64_t needed = least.drives.total();
+    return fmt::format(
+        "the drives have no room for the run: it needs {} there, {} of it for what is kept, and {} are free: free {} "
+        "more, or keep fewer checkpoints (save_total_limit)",
+        format_bytes(needed), format_bytes(least.drives.checkpoints), format_bytes(budgets.drives),
+        format_bytes(needed - std::min(needed, budgets.drives)));
+  }
+  const auto tier = [](std::uint64_t needed, const char* what, std::uint64_t there) {
+    return fmt::format("{} of {} ({} given)", format_bytes(needed), what, format_bytes(there));
+  };
+  const std::string memory = fmt::format("no schedule fits: the smallest needs {}, {}",
+                                         tier(least.device.total(), "device memory", budgets.device),
+                                         tier(least.host.total(), "host memory", budgets.host));
+  if (budgets.drives == 0 && least.drives.total() == 0) {
+    return memory + ", and there is no cache directory to put the rest";
+  }
+  return memory + " and " + tier(least.drives.total(), "the drives", budgets.drives);
+}
+
+}  // namespace
 
 Plan make_plan(const PlanRequest& request) {
   std::optional<Plan> plan = find_plan(request);
   if (plan) return *std::move(plan);
-  const StepMemory least = least_memory(request);
-  const auto tier = [](std::uint64_t needed, const char* what, std::uint64_t there) {
-    return fmt::format("{} of {} ({} given)", format_bytes(needed), what, format_bytes(there));
-  };
-  std::string message = fmt::format("no schedule fits: the smallest needs {}, {}",
-                                    tier(least.device.total(), "device memory", request.budgets.device),
-                                    tier(least.host.total(), "host memory", request.budgets.host));
-  if (request.budgets.drives > 0 || least.drives.total() > 0) {
-    message += " and " + tier(least.drives.total(), "the drives", request.budgets.drives);
-  } else {
-    message += ", and there is no cache directory to put the rest";
-  }
-  throw NoPlanFits(message, find_changes(request));
+  throw NoPlanFits(what_is_missing(request), find_changes(request));
 }
 
 }  // namespace sluice

@@ -32,6 +32,8 @@ struct PlanRequest {
   TierBudgets budgets;
   StepBuffers buffers{.staging_bytes = 32 * kMiB};
   bool has_kernel_scratch = false;  // of a card: buffers.scratch_bytes follow from the rest
+  // Left out: nothing is committed, but where every step is. buffers.kept_versions follow from this.
+  std::optional<RunCheckpoints> checkpoints = RunCheckpoints();
   // Fixed by the user; left out: the planner chooses.
   std::optional<std::int64_t> wave;
   std::optional<std::int64_t> group;
@@ -61,7 +63,7 @@ struct Plan {
 
 // A change that makes a plan possible; it has been planned.
 struct PlanChange {
-  std::string key;   // "sequence_len", "micro_batch_size", "gpu_memory", "host_memory", "cache"
+  std::string key;   // "sequence_len", "micro_batch_size", "gpu_memory", "host_memory", "cache", "save_total_limit"
   std::string text;  // "sequence_len 2048 instead of 4096"
   PlanRequest request;
 };

@@ -137,9 +137,44 @@ TEST(Planner, SpareDeviceMemoryHoldsIntermediatesAndTheStepIsShorter) {
 }
 
 TEST(Planner, LeavesTheDrivesAloneWhereMemoryHoldsTheState) {
-  const Plan plan = make_plan(small_request({48 * kMiB, 512 * kMiB, kGiB}));
-  EXPECT_EQ(plan.memory.drives.total(), 0U);
+  PlanRequest request = small_request({48 * kMiB, 512 * kMiB, kGiB});
+  const Plan plan = make_plan(request);
+  EXPECT_EQ(plan.memory.drives.total(), plan.memory.drives.checkpoints) << "the run is kept at its end, and not before";
   EXPECT_EQ(plan.memory.host.buffers, 0U);
+  request.checkpoints.reset();
+  EXPECT_EQ(make_plan(request).memory.drives.total(), 0U);
+}
+
+TEST(Planner, EveryCheckpointThatIsKeptTakesTheDrivesAWholeState) {
+  PlanRequest request = small_request({48 * kMiB, 512 * kMiB, 16 * kGiB});
+  const std::uint64_t state = make_plan(request).memory.drives.checkpoints;
+  request.num_steps = 100;
+  request.checkpoints = {.interval_steps = 20};
+  EXPECT_EQ(make_plan(request).memory.drives.checkpoints, 5 * state) << "four, and the one at the end";
+  request.checkpoints->most_kept = 2;
+  EXPECT_EQ(make_plan(request).memory.drives.checkpoints, 3 * state);
+  // With all of the state on the drives, steps work with a version of their own beside what is committed.
+  request.budgets.host = 0;
+  request.budgets.host = least_memory(request).host.total();
+  const Plan drives = make_plan(request);
+  EXPECT_EQ(drives.memory.host.weights + drives.memory.host.optimizer, 0U);
+  EXPECT_EQ(drives.memory.drives.checkpoints, 3 * (drives.memory.drives.weights + drives.memory.drives.optimizer));
+}
+
+TEST(Planner, OffersToKeepFewerCheckpointsWhereTheDrivesAreSmall) {
+  PlanRequest request = small_request({48 * kMiB, 512 * kMiB, 16 * kGiB});
+  request.num_steps = 100;
+  request.budgets.drives = 2 * make_plan(request).memory.drives.total();
+  request.machine.drives[0].size_bytes = request.budgets.drives;
+  request.checkpoints = {.interval_steps = 20};
+  try {
+    make_plan(request);
+    FAIL() << "the drives hold two states";
+  } catch (const NoPlanFits& failure) {
+    ASSERT_EQ(failure.changes().size(), 1U);
+    EXPECT_EQ(failure.changes()[0].text, "save_total_limit 1 instead of none");
+    EXPECT_TRUE(fits_by_step_memory(make_plan(failure.changes()[0].request)));
+  }
 }
 
 TEST(Planner, PassesWeightsOnceForManyMicroBatchesWhereTheLinkIsSlow) {
@@ -266,7 +301,10 @@ TEST(ShippedMachines, PlanModelsOfTheSizesThatTheyAreBoughtFor) {
       EXPECT_GT(plan.tokens_per_s(), most / 5) << file << ", " << model;
     }
   }
-  EXPECT_TRUE(fits_by_step_memory(make_plan(shipped_request("h200.json", "llama-3.1-8b"))));
+  PlanRequest request = shipped_request("h200.json", "llama-3.1-8b");
+  EXPECT_THROW(make_plan(request), NoPlanFits) << "its drive holds no commit of so much";
+  request.checkpoints.reset();
+  EXPECT_TRUE(fits_by_step_memory(make_plan(request)));
   EXPECT_THROW(make_plan(shipped_request("h200.json", "llama-3.1-70b")), NoPlanFits);
 }
 

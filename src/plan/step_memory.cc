@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 
 #include "device/device.h"
 #include "model/adapter_layout.h"
@@ -222,18 +223,81 @@ std::uint64_t loss_bytes(const Schedule& schedule) {
   return static_cast<std::uint64_t>(schedule.batch_tokens) * sizeof(float);
 }
 
+namespace {
+
+// Of what an update writes of the slice, as stored.
+std::uint64_t trained_bytes_at(const Architecture& arch, const Schedule& schedule, std::uint64_t chunk_bytes,
+                               std::size_t slice_idx, bool on_drives) {
+  const SliceHomes& homes = schedule.homes[slice_idx];
+  const Home weights_home = arch.adapter.exists() ? Home::kDevice : homes.weights;
+  const std::uint64_t weights =
+      arch.adapter.exists() ? adapter_bytes(arch, slice_idx) : weight_bytes(arch, schedule, slice_idx);
+  std::uint64_t bytes = 0;
+  if ((weights_home == Home::kNvme) == on_drives) bytes += as_run(weights);
+  if ((homes.optimizer == Home::kNvme) == on_drives) {
+    bytes += as_run(optimizer_bytes(arch, schedule, chunk_bytes, slice_idx));
+  }
+  return bytes;
+}
+
+// An update begins a slice's new version while windows of those before it are still on their way to theirs, so that old
+// and new ones stand side by side.
+std::uint64_t most_under_way(const Architecture& arch, const Schedule& schedule, const StepBuffers& buffers) {
+  struct UnderWay {
+    std::uint64_t bytes = 0;
+    std::uint64_t windows = 0;
+  };
+  std::deque<UnderWay> slices;
+  UnderWay all;
+  std::uint64_t most = 0;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    if (!is_trained(arch, slice_idx)) continue;
+    const std::uint64_t bytes = trained_bytes_at(arch, schedule, buffers.chunk_bytes, slice_idx, true);
+    if (bytes == 0) continue;
+    const OptimizerLayout layout = optimizer_layout(arch, schedule, buffers.chunk_bytes, slice_idx);
+    const std::uint64_t windows = div_ceil(trained_layout(arch, slice_idx).num_elements(), layout.window_elements());
+    // The oldest is done once the windows behind its own take all there are.
+    while (!slices.empty() && all.windows - slices.front().windows >= buffers.optimizer_windows) {
+      all.bytes -= slices.front().bytes;
+      all.windows -= slices.front().windows;
+      slices.pop_front();
+    }
+    slices.push_back({bytes, windows});
+    all.bytes += bytes;
+    all.windows += windows;
+    most = std::max(most, all.bytes);
+  }
+  return most;
+}
+
+void count_versions(const Architecture& arch, const Schedule& schedule, const StepBuffers& buffers, TierBytes& drives) {
+  std::uint64_t on_drives = 0;
+  std::uint64_t in_memory = 0;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    on_drives += trained_bytes_at(arch, schedule, buffers.chunk_bytes, slice_idx, true);
+    in_memory += trained_bytes_at(arch, schedule, buffers.chunk_bytes, slice_idx, false);
+  }
+  const KeptVersions& kept = buffers.kept_versions;
+  if (in_memory == 0) {
+    drives.checkpoints = kept.in_steps * on_drives;
+    return;
+  }
+  drives.buffers = most_under_way(arch, schedule, buffers);
+  if (!kept.in_commits) return;
+  // A commit writes what is in memory when no update is under way.
+  drives.checkpoints = *kept.in_commits * (on_drives + in_memory) + in_memory - std::min(in_memory, drives.buffers);
+}
+
+}  // namespace
+
 StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const StepBuffers& buffers) {
   StepMemory memory;
   const auto wave = static_cast<std::uint64_t>(schedule.wave);
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
     const SliceHomes& homes = schedule.homes[slice_idx];
-    // A new version is written before the old one is free; beside an adapter the weights have one version for good.
-    const auto versions = [](Home home) { return home == Home::kNvme ? 2U : 1U; };
-    tier_of(memory, homes.weights).weights +=
-        (arch.adapter.exists() ? 1U : versions(homes.weights)) * as_run(weight_bytes(arch, schedule, slice_idx));
+    tier_of(memory, homes.weights).weights += as_run(weight_bytes(arch, schedule, slice_idx));
     memory.device.weights += as_run(adapter_bytes(arch, slice_idx));
-    tier_of(memory, homes.optimizer).optimizer +=
-        versions(homes.optimizer) * optimizer_bytes(arch, schedule, buffers.chunk_bytes, slice_idx);
+    tier_of(memory, homes.optimizer).optimizer += optimizer_bytes(arch, schedule, buffers.chunk_bytes, slice_idx);
     tier_of(memory, homes.gradients).gradients +=
         num_gradient_runs(arch, schedule, slice_idx) * as_run(gradient_run_bytes(arch, schedule, slice_idx));
   }
@@ -258,6 +322,7 @@ StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const
   memory.device.buffers += on_device(buffers.scratch_bytes);
   memory.host.buffers += optimizer_window_bytes(arch, schedule, buffers.chunk_bytes) *
                          num_optimizer_windows(arch, schedule, buffers.optimizer_windows);
+  count_versions(arch, schedule, buffers, memory.drives);
   return memory;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "model/architecture.h"
+#include "plan/kept_versions.h"
 #include "plan/optimizer_layout.h"
 #include "plan/schedule.h"
 
@@ -17,6 +18,7 @@ struct StepBuffers {
   std::uint64_t staging_bytes = 0;    // of the ring between drives and device; 0 where nothing is on the drives
   std::size_t optimizer_windows = 8;  // in host memory at once, where updates go through them
   std::uint64_t scratch_bytes = 0;    // of the device, for kernels while they run
+  KeptVersions kept_versions;         // on the drives
 };
 
 struct TierBytes {
@@ -24,16 +26,17 @@ struct TierBytes {
   std::uint64_t gradients = 0;
   std::uint64_t optimizer = 0;
   std::uint64_t activations = 0;  // boundaries, stored intermediates, workspace, the head's state, batches
-  std::uint64_t buffers = 0;      // staging, windows
+  std::uint64_t buffers = 0;      // staging, windows; on the drives, what an update has under way
+  std::uint64_t checkpoints = 0;  // on the drives, what commits keep beside what a step works with
 
-  std::uint64_t total() const { return weights + gradients + optimizer + activations + buffers; }
+  std::uint64_t total() const { return weights + gradients + optimizer + activations + buffers + checkpoints; }
   bool operator==(const TierBytes&) const = default;
 };
 
 struct StepMemory {
   TierBytes device;
   TierBytes host;
-  TierBytes drives;  // with the versions that a commit replaces
+  TierBytes drives;
 
   bool operator==(const StepMemory&) const = default;
 };

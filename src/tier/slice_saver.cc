@@ -55,7 +55,6 @@ Departure SliceSaver::save(const std::string& key, std::span<const std::byte> fr
   save->after = std::move(after);
   save->save_as = save_as;
   Departure departure{save->device_free.get_future().share(), save->stored.get_future().share()};
-  save->writer.emplace(store_.begin(key, from.size()));  // a full drive shows here, before anything moves
   device_to_host_.run([this, save] { copy(save); });
   return departure;
 }
@@ -63,6 +62,8 @@ Departure SliceSaver::save(const std::string& key, std::span<const std::byte> fr
 void SliceSaver::copy(const std::shared_ptr<Save>& save) {
   try {
     for (const Event& event : save->after) event.wait();
+    // Not before there is something to write: until then the version before may need its space.
+    save->writer.emplace(store_.begin(save->key, save->from.size()));
   } catch (...) {  // carried to whoever waits for the slice
     return abandon(*save, std::current_exception());
   }

@@ -87,9 +87,9 @@ TEST_F(OptimizerForms, ShortMomentsLearnAsWellAsF32MomentsAndTakeLess) {
     }
     EXPECT_LE(static_cast<double>(found.state_bytes), share * static_cast<double>(whole.state_bytes))
         << name(optimizer);
-    EXPECT_EQ(found.memory_bytes, 2 * found.state_bytes) << name(optimizer);
+    EXPECT_EQ(found.memory_bytes, found.state_bytes) << name(optimizer);
   }
-  EXPECT_EQ(whole.memory_bytes, 2 * whole.state_bytes);
+  EXPECT_EQ(whole.memory_bytes, whole.state_bytes);
 }
 
 TEST_F(OptimizerForms, SgdLearnsWithTheTrailingBitsAndItsVelocityAlone) {

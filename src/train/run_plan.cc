@@ -36,6 +36,20 @@ Home home_of(BoundaryPlace place) {
   return Home::kDevice;
 }
 
+RunCheckpoints checkpoints_of(const TrainConfig& config, const RunShape& shape) {
+  RunCheckpoints checkpoints;
+  if (config.save_strategy == RunStrategy::kSteps) {
+    checkpoints.interval_steps = config.save_steps.resolve(static_cast<std::uint64_t>(shape.num_steps));
+  } else if (config.save_strategy == RunStrategy::kEpoch) {
+    checkpoints.interval_steps = shape.epoch_steps;
+  }
+  if (config.save_total_limit) {
+    // The best stays beside the newest.
+    checkpoints.most_kept = std::max<std::uint64_t>(*config.save_total_limit, config.load_best_model_at_end ? 2 : 1);
+  }
+  return checkpoints;
+}
+
 // Checkpoints pass through the ring also where no state lives on the drives: then it is what host memory has left, and
 // at least this.
 std::uint64_t least_staging_bytes(const PlanRequest& request) { return 4 * request.buffers.chunk_bytes; }
@@ -99,6 +113,7 @@ PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
   request.micro_batch_size = static_cast<std::int64_t>(config.micro_batch_size);
   request.accumulation = static_cast<std::int64_t>(config.gradient_accumulation_steps);
   request.num_steps = shape.num_steps;
+  request.checkpoints = checkpoints_of(config, shape);
   request.budgets = {.device = config.gpu_memory_bytes.value_or(shape.default_budgets.device),
                      .host = config.host_memory_bytes.value_or(shape.default_budgets.host),
                      .drives = shape.default_budgets.drives};

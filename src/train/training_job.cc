@@ -162,6 +162,8 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
 
 TrainingJob::~TrainingJob() = default;
 
+std::uint64_t TrainingJob::epoch_steps() const { return train_->num_steps(0); }
+
 PreparedData TrainingJob::prepare(const std::vector<DatasetChoice>& datasets, const std::string& name,
                                   const ProgressSink& progress) {
   const ExampleMaker maker(text_, {.sequence_len = config_.sequence_len,

@@ -97,12 +97,19 @@ std::uint64_t TrainingSession::state_bytes() const {
 }
 
 std::uint64_t TrainingSession::more_bytes() const {
+  // Of what is committed, the next commit needs all of it again where it is trained; where every step is a commit, the
+  // plan has it twice.
   std::uint64_t there = 0;
   for (const SliceRef& version : store_->committed()) {
-    if (keeper_.is_on_drives(version->key())) there += version->stored_bytes();
+    if (!keeper_.is_on_drives(version->key())) continue;
+    const bool is_read_only = arch_.adapter.exists() && is_weights_key(version->key());
+    if (commits_every_step_ || is_read_only) there += version->stored_bytes();
   }
-  const std::uint64_t total = step_memory(arch_, options_.schedule, options_.buffers).drives.total();
-  return (total > there ? total - there : 0) + (options_.will_commit ? keeper_.durable_memory_bytes() : 0);
+  StepBuffers buffers = options_.buffers;
+  buffers.kept_versions.in_steps = 1;
+  if (buffers.kept_versions.in_commits) buffers.kept_versions.in_commits = 0;
+  const std::uint64_t total = step_memory(arch_, options_.schedule, buffers).drives.total();
+  return total > there ? total - there : 0;
 }
 
 void TrainingSession::reserve_space() { store_->reserve_space(more_bytes()); }

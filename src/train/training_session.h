@@ -41,7 +41,6 @@ struct SessionOptions {
   double momentum = 0;         // of SGD; 0 exactly where the schedule's optimizer has none
   std::uint64_t seed = 0;      // of adapters, of what dropout leaves out and of what is rounded stochastically
   LaneTrace* trace = nullptr;  // may be null
-  bool will_commit = true;     // false: for measuring; the drives keep no room for what lives in memory
 };
 
 // How a step's gradients become new weights.
