@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/page_memory.h"
+#include "base/sanitizer.h"
 #include "base/units.h"
 #include "model/adapter_sites.h"
 #include "plan/step_memory.h"
@@ -156,12 +157,8 @@ void expect_same(const Outcome& found, const Outcome& expected, const std::strin
   EXPECT_TRUE(found.weights == expected.weights) << name;
 }
 
-// A thread sanitizer makes steps slow, and needs few to see threads meet.
-#if defined(__SANITIZE_THREAD__)
-constexpr std::int64_t kNumSteps = 4;
-#else
-constexpr std::int64_t kNumSteps = 40;
-#endif
+// A sanitizer makes steps slow, and needs few to see what they touch and where threads meet.
+constexpr std::int64_t kNumSteps = kIsSanitized ? 4 : 40;
 
 TEST_F(SameBits, WhereverStateLivesAndHoweverTheStepIsCut) {
   const ScratchDirectory folder;
