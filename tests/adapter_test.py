@@ -79,6 +79,18 @@ class Adapters(HandbookRuns):
             self.assertNotEqual(fingerprint(out), fingerprint(plain))
             self.assertAlmostEqual(self.eval_loss(out), self.eval_loss(plain), delta=0.2)  # the base is random
 
+    def test_a_base_that_comes_in_nf4_trains_as_one_that_becomes_it(self):
+        made, events = self.finish("becomes", base_model=handbook_runs.base_model(), adapter="qlora")
+        packed = handbook_runs.base_model("--quantize", "nf4")
+        for name, keys in (("comes", {"adapter": "qlora"}), ("lora", {}),
+                           ("drives", {"gpu_memory": "8MiB", "host_memory": "12MiB"})):
+            out, found = self.finish(name, base_model=packed, **keys)
+            self.assertEqual(losses_of(found), losses_of(events))
+            self.assertEqual(fingerprint(out), fingerprint(made))
+        _, words = self.words("whole", base_model=packed, adapter=None, lora_r=None)
+        self.refuse(run("train", *words), 2, packed, "NF4", "adapter: qlora")
+        self.refuse(run("merge", packed, out, self.path("merged")), 2, "quantized")
+
     def test_what_the_model_does_not_have_is_refused(self):
         _, words = self.words("refused", lora_target_modules=["q_proj", "query"])
         done = run("train", *words)

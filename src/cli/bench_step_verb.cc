@@ -135,6 +135,8 @@ void make_model(const StepArguments& arguments, const TrainConfig& config, const
                 const ProgressSink& progress) {
   nlohmann::json shape(known_config(config.base_model));
   if (arguments.layers > 0) shape["num_hidden_layers"] = arguments.layers;
+  // As it will be kept: a model in bf16 may not fit where one in 4 bits does.
+  if (config.load_in_4bit) shape["quantization_config"] = nlohmann::json(nf4_quantization_config(config.dtype));
   const ModelDescription model = describe_model(ConfigReader(config.base_model, shape));
   PosixFileSystem files;
   ThreadsEngine engine(2);

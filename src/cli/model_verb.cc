@@ -45,6 +45,7 @@ struct InitArguments {
   std::size_t threads = std::thread::hardware_concurrency();
   bool json = false;
   std::string tokenizer;
+  std::string quantize;
 };
 
 void print_report(const ModelReport& report) {
@@ -142,6 +143,7 @@ void init(const InitArguments& arguments) {
   const DType dtype = parse_dtype_option(arguments.dtype);
   config["torch_dtype"] = dtype == DType::kBF16 ? "bfloat16" : "float32";
   if (!arguments.tokenizer.empty()) use_special_tokens(config, arguments.tokenizer);
+  if (arguments.quantize == "nf4") config["quantization_config"] = nf4_quantization_config(dtype);
   const ModelDescription model = describe_model(ConfigReader("config.json", nlohmann::json(config)));
 
   PosixFileSystem files;
@@ -159,7 +161,8 @@ void init(const InitArguments& arguments) {
   display.finish();
 
   const std::uint64_t num_parameters = count_parameters(model.arch);
-  const std::uint64_t bytes = num_parameters * size_bytes(dtype);
+  std::uint64_t bytes = 0;
+  for (const PlannedTensor& tensor : plan_tensors(model, dtype)) bytes += tensor.size_bytes();
   if (arguments.json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"folder", arguments.folder},
                                               {"shape", arguments.shape},
@@ -197,6 +200,9 @@ void add_model_verb(CLI::App& app) {
   init_verb->add_option("--seed", init_arguments->seed, "What the weights follow from")->capture_default_str();
   init_verb->add_option("--tokenizer", init_arguments->tokenizer, "A folder whose tokenizer the model gets");
   init_verb->add_option("--dtype", init_arguments->dtype, "bf16 or f32")->capture_default_str();
+  init_verb
+      ->add_option("--quantize", init_arguments->quantize, "nf4: the matrices of blocks, as bitsandbytes saves them")
+      ->check(CLI::IsMember({"nf4"}));
   init_verb->add_option("--threads", init_arguments->threads, "Threads that make weights")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

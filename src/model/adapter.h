@@ -34,6 +34,7 @@ struct Adapter {
   bool rslora = false;
   std::vector<AdapterSite> sites;  // by projection, then by row
   BaseFormat base = BaseFormat::kPlain;
+  std::vector<AdapterSite> matrices;  // all of a block, as the checkpoint has them: each is packed by itself
 
   bool exists() const { return rank > 0; }
   double scale() const { return alpha / (rslora ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank)); }

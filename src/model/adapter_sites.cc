@@ -92,6 +92,7 @@ Adapter make_adapter(const ModelDescription& model, const AdapterSettings& setti
                   .rslora = settings.rslora,
                   .sites = all_sites(model),
                   .base = settings.base};
+  adapter.matrices = adapter.sites;
   const std::string there = fmt::format("{}", fmt::join(module_names(adapter), ", "));
   for (const std::string& target : settings.targets) {
     const bool known = std::any_of(adapter.sites.begin(), adapter.sites.end(),

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "model/convert.h"
+#include "model/stored_nf4.h"
 
 namespace sluice {
 namespace {
@@ -35,6 +36,10 @@ CheckpointSlices::CheckpointSlices(const Checkpoint& checkpoint, const ModelDesc
     : checkpoint_(checkpoint), model_(model) {
   for (std::size_t slice_idx = 0; slice_idx < num_slices(model.arch); ++slice_idx) {
     for (const TensorPlacement& placement : place_tensors(model, slice_idx)) {
+      if (is_stored_packed(placement)) {
+        require_stored_nf4(checkpoint, placement);
+        continue;
+      }
       const TensorInfo& tensor = checkpoint.require(placement.name);
       if (tensor.shape != placement.shape) {
         throw FormatError(fmt::format("{}: tensor {} has shape {}, but config.json asks for {}",
@@ -55,7 +60,13 @@ CheckpointSlices::CheckpointSlices(const Checkpoint& checkpoint, const ModelDesc
 void CheckpointSlices::require_nothing_else() const {
   std::set<std::string> expected;
   for (std::size_t slice_idx = 0; slice_idx < num_slices(model_.arch); ++slice_idx) {
-    for (TensorPlacement& placement : place_tensors(model_, slice_idx)) expected.insert(std::move(placement.name));
+    for (TensorPlacement& placement : place_tensors(model_, slice_idx)) {
+      if (is_stored_packed(placement)) {
+        for (std::string& name : stored_nf4_names(placement.name)) expected.insert(std::move(name));
+      } else {
+        expected.insert(std::move(placement.name));
+      }
+    }
   }
   for (const TensorInfo& tensor : checkpoint_.tensors()) {
     if (expected.contains(tensor.name) || is_redundant(tensor.name, model_)) continue;
@@ -74,26 +85,63 @@ void CheckpointSlices::read(std::size_t slice_idx, DType dtype, std::span<std::b
     const std::uint64_t end = parameter.offset + static_cast<std::uint64_t>(parameter.shape.num_elements());
     std::memset(into.data() + end * element_bytes, 0, (fixed_gap_end(layout, idx) - end) * element_bytes);
   }
-  std::vector<std::byte> buffer;
   for (const TensorPlacement& placement : place_tensors(model_, slice_idx)) {
-    const TensorInfo& tensor = checkpoint_.require(placement.name);
-    const DType from = checkpoint_.require_dtype(tensor);
-    const std::uint64_t from_bytes = size_bytes(from);
+    const auto target = [&](const TensorPiece& piece) {
+      return into.subspan(piece.slice_offset * element_bytes, piece.count * element_bytes);
+    };
+    if (!is_stored_packed(placement)) {
+      for (const TensorPiece& piece : placement.pieces) read_plain(placement, piece, dtype, target(piece));
+      continue;
+    }
+    std::vector<std::byte> whole(static_cast<std::uint64_t>(placement.shape.num_elements()) * element_bytes);
+    unpack_stored_nf4(checkpoint_, placement, TensorView(whole, dtype, placement.shape));
     for (const TensorPiece& piece : placement.pieces) {
-      const auto target = into.subspan(piece.slice_offset * element_bytes, piece.count * element_bytes);
-      if (from == dtype) {
-        checkpoint_.read(tensor, piece.tensor_offset * from_bytes, target);
-        continue;
-      }
-      buffer.resize(std::min(piece.count, kConvertElements) * from_bytes);
-      for (std::uint64_t at = 0; at < piece.count; at += kConvertElements) {
-        const std::uint64_t count = std::min(kConvertElements, piece.count - at);
-        const auto part = std::span(buffer).first(count * from_bytes);
-        checkpoint_.read(tensor, (piece.tensor_offset + at) * from_bytes, part);
-        const bool known =
-            convert_elements(target.subspan(at * element_bytes, count * element_bytes), dtype, part, from);
-        CHECK(known, "the constructor has checked the types");
-      }
+      std::memcpy(target(piece).data(), whole.data() + piece.tensor_offset * element_bytes, target(piece).size());
+    }
+  }
+}
+
+bool CheckpointSlices::is_stored_packed(const TensorPlacement& placement) const {
+  return has_packed_blocks() && is_block_matrix(placement.param);
+}
+
+void CheckpointSlices::read_plain(const TensorPlacement& placement, const TensorPiece& piece, DType dtype,
+                                  std::span<std::byte> into) const {
+  const TensorInfo& tensor = checkpoint_.require(placement.name);
+  const DType from = checkpoint_.require_dtype(tensor);
+  const std::uint64_t from_bytes = size_bytes(from);
+  if (from == dtype) {
+    checkpoint_.read(tensor, piece.tensor_offset * from_bytes, into);
+    return;
+  }
+  const std::uint64_t element_bytes = size_bytes(dtype);
+  std::vector<std::byte> buffer(std::min(piece.count, kConvertElements) * from_bytes);
+  for (std::uint64_t at = 0; at < piece.count; at += kConvertElements) {
+    const std::uint64_t count = std::min(kConvertElements, piece.count - at);
+    const auto part = std::span(buffer).first(count * from_bytes);
+    checkpoint_.read(tensor, (piece.tensor_offset + at) * from_bytes, part);
+    const bool known = convert_elements(into.subspan(at * element_bytes, count * element_bytes), dtype, part, from);
+    CHECK(known, "the constructor has checked the types");
+  }
+}
+
+void CheckpointSlices::read_packed(std::size_t slice_idx, const PackedBlock& block, DType dtype,
+                                   std::span<std::byte> into) const {
+  CHECK(has_packed_blocks() && into.size() >= block.size_bytes(), "a block in NF4, and room for it");
+  const SliceLayout layout = slice_layout(model_.arch, slice_idx);
+  std::memset(into.data(), 0, into.size());
+  for (const TensorPlacement& placement : place_tensors(model_, slice_idx)) {
+    const std::uint64_t first = placement.pieces.front().slice_offset - layout.find(placement.param)->offset;
+    if (is_stored_packed(placement)) {
+      CHECK(placement.pieces.size() == 1, "the constructor has refused other orders of rows");
+      const auto first_row = static_cast<std::int64_t>(first) / placement.shape[1];
+      read_stored_nf4(checkpoint_, placement, block.nf4(into, placement.param, first_row));
+      continue;
+    }
+    const std::span<std::byte> plain = block.plain(into, placement.param).bytes();
+    for (const TensorPiece& piece : placement.pieces) {
+      const std::uint64_t at = piece.slice_offset - layout.find(placement.param)->offset;
+      read_plain(placement, piece, dtype, plain.subspan(at * size_bytes(dtype), piece.count * size_bytes(dtype)));
     }
   }
 }
@@ -103,6 +151,12 @@ std::vector<PlannedTensor> plan_tensors(const ModelDescription& model, DType dty
   for (std::size_t slice_idx = 0; slice_idx < num_slices(model.arch); ++slice_idx) {
     for (TensorPlacement& placement : place_tensors(model, slice_idx)) {
       if (!begins_here(placement)) continue;
+      if (model.stored == BaseFormat::kNf4 && is_block_matrix(placement.param)) {
+        for (PlannedTensor& tensor : plan_stored_nf4(placement.name, placement.shape)) {
+          tensors.push_back(std::move(tensor));
+        }
+        continue;
+      }
       tensors.push_back({.name = std::move(placement.name), .dtype = dtype, .shape = placement.shape});
     }
   }
@@ -111,6 +165,7 @@ std::vector<PlannedTensor> plan_tensors(const ModelDescription& model, DType dty
 
 void write_slice(CheckpointWriter& writer, const ModelDescription& model, std::size_t slice_idx,
                  std::span<const std::byte> slice, DType from, DType to) {
+  CHECK(model.stored == BaseFormat::kPlain, "slices are written as they are");
   const std::uint64_t from_bytes = size_bytes(from);
   std::vector<std::byte> buffer;
   for (const TensorPlacement& placement : place_tensors(model, slice_idx)) {

@@ -13,6 +13,7 @@
 #include "format/checkpoint.h"
 #include "format/checkpoint_writer.h"
 #include "model/description.h"
+#include "model/packed_block.h"
 #include "model/tensor_placement.h"
 
 namespace sluice {
@@ -26,14 +27,22 @@ class CheckpointSlices {
   // The slice's parameters in `dtype` (f32 or bf16), laid out as slice_layout() says; gaps become zero.
   void read(std::size_t slice_idx, DType dtype, std::span<std::byte> into) const;
 
+  // Whether a block's matrices are in NF4 in the checkpoint, and such a block as it is; what stays plain becomes
+  // `dtype`, as `block` was made for.
+  bool has_packed_blocks() const { return model_.stored == BaseFormat::kNf4; }
+  void read_packed(std::size_t slice_idx, const PackedBlock& block, DType dtype, std::span<std::byte> into) const;
+
  private:
   void require_nothing_else() const;
+  bool is_stored_packed(const TensorPlacement& placement) const;
+  void read_plain(const TensorPlacement& placement, const TensorPiece& piece, DType dtype,
+                  std::span<std::byte> into) const;
 
   const Checkpoint& checkpoint_;
   const ModelDescription& model_;
 };
 
-// The tensors of the whole model in the order of its slices, all of one dtype.
+// The tensors of the whole model in the order of its slices, all of one dtype but for those that are stored packed.
 std::vector<PlannedTensor> plan_tensors(const ModelDescription& model, DType dtype);
 
 // Writes the next slice's tensors; slices come in order. `slice` holds elements of `from` (f32 or bf16), the checkpoint

@@ -37,17 +37,42 @@ std::vector<std::string> known_families() {
   return names;
 }
 
+namespace {
+
+BaseFormat stored_format(const ConfigReader& config) {
+  const std::optional<ConfigReader> how = config.find_object("quantization_config");
+  if (!how) return BaseFormat::kPlain;
+  const bool is_4bit = how->flag_or("load_in_4bit", false) || how->flag_or("_load_in_4bit", false);
+  if (how->text_or("quant_method", "") == "bitsandbytes" && is_4bit &&
+      how->text_or("bnb_4bit_quant_type", "fp4") == "nf4" && how->flag_or("bnb_4bit_use_double_quant", false)) {
+    return BaseFormat::kNf4;
+  }
+  throw InvalidInput(fmt::format(
+      "{}: the checkpoint is quantized (quantization_config), and not by bitsandbytes to NF4 with double quantisation, "
+      "which is what Sluice reads; use that, or its bf16, fp16 or fp32 original",
+      config.where()));
+}
+
+}  // namespace
+
+nlohmann::ordered_json nf4_quantization_config(DType dtype) {
+  return {{"quant_method", "bitsandbytes"},
+          {"load_in_4bit", true},
+          {"load_in_8bit", false},
+          {"bnb_4bit_quant_type", "nf4"},
+          {"bnb_4bit_use_double_quant", true},
+          {"bnb_4bit_compute_dtype", dtype == DType::kBF16 ? "bfloat16" : "float32"},
+          {"bnb_4bit_quant_storage", "uint8"}};
+}
+
 ModelDescription describe_model(const ConfigReader& config) {
   const std::string model_type = config_model_type(config);
-  if (config.has("quantization_config")) {
-    throw InvalidInput(fmt::format(
-        "{}: the checkpoint is quantized (quantization_config); Sluice needs its bf16, fp16 or fp32 original",
-        config.where()));
-  }
+  const BaseFormat stored = stored_format(config);
   for (const Family& family : kFamilies) {
     if (model_type != family.model_type) continue;
     ModelDescription model = family.describe(config);
     require_sound(config, model.arch);
+    model.stored = stored;
     return model;
   }
   throw InvalidInput(fmt::format("{}: Sluice does not know the model type '{}'; it knows {}", config.where(),

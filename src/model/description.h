@@ -39,11 +39,15 @@ struct TensorNames {
 struct ModelDescription {
   Architecture arch;
   TensorNames names;
+  BaseFormat stored = BaseFormat::kPlain;  // the matrices of blocks, in the checkpoint
 };
 
 // From config.json. Throws InvalidInput where the model needs something that Sluice does not do, by its name and key;
 // FormatError where the file contradicts itself.
 ModelDescription describe_model(const ConfigReader& config);
+
+// What config.json says of a checkpoint with the matrices of its blocks in NF4: "quantization_config".
+nlohmann::ordered_json nf4_quantization_config(DType dtype);
 
 // The model_type of every family there is.
 std::vector<std::string> known_families();

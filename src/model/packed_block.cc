@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/packed_block.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "base/check.h"
 #include "base/units.h"
-#include "ops/quantize.h"
 
 namespace sluice {
 namespace {
 
 constexpr std::uint64_t kAlignment = 64;  // bytes
 
-bool is_matrix(Param param) {
-  return param == Param::kQkv || param == Param::kOut || param == Param::kUp || param == Param::kDown;
+std::optional<Projection> projection_of(Param param) {
+  switch (param) {
+    case Param::kQkv:
+      return Projection::kQkv;
+    case Param::kOut:
+      return Projection::kOut;
+    case Param::kUp:
+      return Projection::kUp;
+    case Param::kDown:
+      return Projection::kDown;
+    default:
+      return std::nullopt;
+  }
 }
 
 // Hands out views front to back; without memory it only counts.
@@ -70,19 +83,60 @@ std::uint64_t packed_bytes(BaseFormat format, const Shape& shape, DType dtype) {
 PackedBlock::PackedBlock(const Architecture& arch, DType dtype)
     : layout_(slice_layout(arch, block_slice(arch, 0))), dtype_(dtype) {
   for (const Parameter& parameter : layout_.parameters()) {
-    const Part part{.parameter = parameter,
-                    .format = is_matrix(parameter.param) ? arch.adapter.base : BaseFormat::kPlain,
-                    .offset = size_bytes_};
-    size_bytes_ += packed_bytes(part.format, parameter.shape, dtype);
-    parts_.push_back(part);
+    const std::optional<Projection> projection = projection_of(parameter.param);
+    if (!projection) {
+      add({.param = parameter.param, .shape = parameter.shape});
+      continue;
+    }
+    for (const AdapterSite& matrix : arch.adapter.matrices) {
+      if (matrix.projection != *projection) continue;
+      add({.param = parameter.param,
+           .first_row = matrix.first_row,
+           .shape = {matrix.num_rows, parameter.shape[1]},
+           .format = arch.adapter.base});
+    }
   }
+}
+
+void PackedBlock::add(const Part& part) {
+  parts_.push_back(part);
+  parts_.back().offset = size_bytes_;
+  size_bytes_ += packed_bytes(part.format, part.shape, dtype_);
+}
+
+const PackedBlock::Part& PackedBlock::find(Param param, std::int64_t first_row) const {
+  const auto found = std::find_if(parts_.begin(), parts_.end(),
+                                  [&](const Part& part) { return part.param == param && part.first_row == first_row; });
+  CHECK(found != parts_.end(), "a part of the block");
+  return *found;
+}
+
+TensorView PackedBlock::view(std::span<std::byte> slice, const Part& part) const {
+  const TensorView whole = layout_.view(slice, dtype_, part.param);
+  const std::uint64_t row_bytes =
+      part.shape.rank() == 2 ? static_cast<std::uint64_t>(part.shape[1]) * sluice::size_bytes(dtype_) : 0;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(part.shape.num_elements()) * sluice::size_bytes(dtype_);
+  return {whole.bytes().subspan(static_cast<std::uint64_t>(part.first_row) * row_bytes, bytes), dtype_, part.shape};
+}
+
+Nf4Tensor PackedBlock::nf4(std::span<std::byte> packed, Param param, std::int64_t first_row) const {
+  const Part& part = find(param, first_row);
+  CHECK(part.format == BaseFormat::kNf4, "a matrix in NF4");
+  Cutter cutter(packed.subspan(part.offset));
+  return cut_nf4(cutter, part.shape);
+}
+
+TensorView PackedBlock::plain(std::span<std::byte> packed, Param param) const {
+  const Part& part = find(param, 0);
+  CHECK(part.format == BaseFormat::kPlain, "a parameter that stays plain");
+  return Cutter(packed.subspan(part.offset)).take(dtype_, part.shape);
 }
 
 void PackedBlock::pack(Stream& stream, std::span<std::byte> slice, std::span<std::byte> packed) const {
   CHECK(slice.size() >= slice_bytes() && packed.size() >= size_bytes_, "room for both");
   for (const Part& part : parts_) {
-    const Shape& shape = part.parameter.shape;
-    const TensorView from = layout_.view(slice, dtype_, part.parameter.param);
+    const Shape& shape = part.shape;
+    const TensorView from = view(slice, part);
     Cutter cutter(packed.subspan(part.offset));
     switch (part.format) {
       case BaseFormat::kNf4:
@@ -101,8 +155,8 @@ void PackedBlock::pack(Stream& stream, std::span<std::byte> slice, std::span<std
 void PackedBlock::unpack(Stream& stream, std::span<std::byte> packed, std::span<std::byte> slice) const {
   CHECK(slice.size() >= slice_bytes() && packed.size() >= size_bytes_, "room for both");
   for (const Part& part : parts_) {
-    const Shape& shape = part.parameter.shape;
-    const TensorView to = layout_.view(slice, dtype_, part.parameter.param);
+    const Shape& shape = part.shape;
+    const TensorView to = view(slice, part);
     Cutter cutter(packed.subspan(part.offset));
     switch (part.format) {
       case BaseFormat::kNf4:

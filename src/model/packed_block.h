@@ -10,6 +10,7 @@
 
 #include "device/device.h"
 #include "model/slice_layout.h"
+#include "ops/quantize.h"
 
 namespace sluice {
 
@@ -26,12 +27,24 @@ class PackedBlock {
   // Gaps between parameters are left as they are.
   void unpack(Stream& stream, std::span<std::byte> packed, std::span<std::byte> slice) const;
 
+  // For what comes packed already: the matrix of the checkpoint whose first row is that of the parameter, in NF4; and a
+  // parameter that stays plain.
+  Nf4Tensor nf4(std::span<std::byte> packed, Param param, std::int64_t first_row) const;
+  TensorView plain(std::span<std::byte> packed, Param param) const;
+
  private:
+  // A parameter, or the rows of one that are a matrix of the checkpoint.
   struct Part {
-    Parameter parameter;
+    Param param = Param::kQkv;
+    std::int64_t first_row = 0;
+    Shape shape;
     BaseFormat format = BaseFormat::kPlain;
     std::uint64_t offset = 0;  // bytes from the run's start
   };
+
+  void add(const Part& part);
+  const Part& find(Param param, std::int64_t first_row) const;
+  TensorView view(std::span<std::byte> slice, const Part& part) const;
 
   SliceLayout layout_;
   DType dtype_;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/bf16.h"
@@ -11,6 +13,8 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/units.h"
+#include "device/cpu/cpu_device.h"
+#include "model/stored_nf4.h"
 #include "model/tensor_placement.h"
 
 namespace sluice {
@@ -69,6 +73,25 @@ class Filler {
     piece_.resize(kPieceElements * size_bytes(weights.dtype));
   }
 
+  // A matrix in NF4, which is made whole.
+  void write_packed(CheckpointWriter& writer, std::uint64_t tensor_seed, const Shape& shape) {
+    const auto num_elements = static_cast<std::uint64_t>(shape.num_elements());
+    std::vector<std::byte> whole(num_elements * size_bytes(weights_.dtype));
+    for (std::uint64_t first = 0; first < num_elements; first += kPieceElements) {
+      const auto bytes = make(Fill::kRandom, tensor_seed, first, std::min(kPieceElements, num_elements - first));
+      std::copy(bytes.begin(), bytes.end(),
+                whole.begin() + static_cast<std::ptrdiff_t>(first * size_bytes(weights_.dtype)));
+    }
+    const Nf4Memory packed(shape);
+    if (!cpu_) {
+      cpu_.emplace(Device::kAlignment, team_.num_threads());
+      stream_ = cpu_->make_stream("packing");
+    }
+    quantize_nf4(*stream_, packed.tensor(), TensorView(whole, weights_.dtype, shape));
+    stream_->synchronize();
+    write_stored_nf4(writer, packed.tensor(), shape, weights_.dtype);
+  }
+
   // Elements [first, first + count) of a tensor.
   std::span<const std::byte> make(Fill fill, std::uint64_t tensor_seed, std::uint64_t first, std::uint64_t count) {
     CHECK(first % kBlockElements == 0 && count <= kPieceElements, "pieces are whole blocks but for the last");
@@ -98,6 +121,8 @@ class Filler {
   WorkerTeam& team_;
   float scale_;
   std::vector<std::byte> piece_;
+  std::optional<CpuDevice> cpu_;  // where matrices are packed
+  std::unique_ptr<Stream> stream_;
 };
 
 }  // namespace
@@ -114,6 +139,15 @@ void write_random_weights(CheckpointWriter& writer, const ModelDescription& mode
       const std::uint64_t tensor_seed = seeds.next();
       const Fill fill = fill_of(model.arch, placement.param);
       const auto num_elements = static_cast<std::uint64_t>(placement.shape.num_elements());
+      if (model.stored == BaseFormat::kNf4 && is_block_matrix(placement.param)) {
+        if (progress.interrupted && progress.interrupted()) {
+          throw Cancelled("interrupted; what was written has been removed");
+        }
+        filler.write_packed(writer, tensor_seed, placement.shape);
+        done_bytes += num_elements * size_bytes(weights.dtype);
+        if (progress.report) progress.report("weights", done_bytes, total_bytes);
+        continue;
+      }
       for (std::uint64_t first = 0; first < num_elements; first += kPieceElements) {
         if (progress.interrupted && progress.interrupted()) {
           throw Cancelled("interrupted; what was written has been removed");

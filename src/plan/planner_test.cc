@@ -67,6 +67,10 @@ TEST(Planner, BesideAnAdapterTheBaseIsReadAndNeverWritten) {
   EXPECT_EQ(plan.forecast.load.drive_written_bytes, 0);
   EXPECT_LT(plan.memory.drives.total(), full.memory.drives.total() / 4);
   request.arch.adapter.base = BaseFormat::kNf4;
+  request.arch.adapter.matrices = {{.module = "qkv", .projection = Projection::kQkv, .num_rows = 512},
+                                   {.module = "out", .projection = Projection::kOut, .num_rows = 256},
+                                   {.module = "up", .projection = Projection::kUp, .num_rows = 1360},
+                                   {.module = "down", .projection = Projection::kDown, .num_rows = 256}};
   EXPECT_LT(make_plan(request).memory.drives.weights, plan.memory.drives.weights / 2);
 }
 

@@ -18,7 +18,7 @@ struct StepBuffers {
   std::uint64_t staging_bytes = 0;    // of the ring between drives and device; 0 where nothing is on the drives
   std::size_t optimizer_windows = 8;  // in host memory at once, where updates go through them
   std::uint64_t scratch_bytes = 0;    // of the device, for kernels while they run
-  KeptVersions kept_versions;         // on the drives
+  KeptVersions kept_versions = {};    // on the drives
 };
 
 struct TierBytes {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trained_model.h"
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "format/model_folder.h"
 #include "model/adapter_sites.h"
 
@@ -23,7 +26,17 @@ AdapterSettings adapter_settings(const TrainConfig& config) {
 
 ModelDescription describe_trained_model(FileSystem& files, const std::string& folder, const TrainConfig& config) {
   ModelDescription model = describe_model(read_model_config(look_into_model_folder(files, folder)));
-  if (config.adapter != AdapterKind::kNone) model.arch.adapter = make_adapter(model, adapter_settings(config));
+  const bool is_nf4 = model.stored == BaseFormat::kNf4;
+  if (is_nf4 && (config.adapter == AdapterKind::kNone || config.load_in_8bit)) {
+    throw InvalidInput(
+        fmt::format("base_model '{}' is in NF4, which is read and not trained: set adapter: qlora, or name its bf16, "
+                    "fp16 or fp32 original",
+                    folder));
+  }
+  if (config.adapter == AdapterKind::kNone) return model;
+  AdapterSettings settings = adapter_settings(config);
+  if (is_nf4) settings.base = BaseFormat::kNf4;
+  model.arch.adapter = make_adapter(model, settings);
   return model;
 }
 

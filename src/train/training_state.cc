@@ -30,7 +30,7 @@ class Filler {
     }
     kept_ = PageMemory(round_up(largest, kBlockBytes));
     const std::uint64_t block_bytes = unpacked_bytes(*state.arch, *state.schedule);
-    if (block_bytes == 0) return;
+    if (block_bytes == 0 || checkpoint.has_packed_blocks()) return;
     slice_ = PageMemory(round_up(block_bytes, kBlockBytes));
     cpu_.emplace(Device::kAlignment, state.num_threads);
     stream_ = cpu_->make_stream("packing");
@@ -62,6 +62,10 @@ class Filler {
     const DType dtype = state_.schedule->dtype;
     if (!is_packed(*state_.arch, slice_idx)) {
       checkpoint_.read(slice_idx, dtype, into);
+      return;
+    }
+    if (checkpoint_.has_packed_blocks()) {
+      checkpoint_.read_packed(slice_idx, PackedBlock(*state_.arch, dtype), dtype, into);
       return;
     }
     checkpoint_.read(slice_idx, dtype, slice_.bytes());
