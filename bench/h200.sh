@@ -77,7 +77,10 @@ figure lora "${long[@]}" gpu_memory=16GiB host_memory=40GiB adapter=lora lora_r=
 figure qlora "${long[@]}" gpu_memory=16GiB host_memory=40GiB adapter=qlora lora_r=16 lora_alpha=32 lora_target_linear=true
 rm -rf "$work/8b"
 figure qwen --shape qwen2.5-7b --seq 12288 --accumulate 8 "${bf16[@]}" gpu_memory=16GiB host_memory=118GiB
-figure t3 --shape llama-3.2-3b --seq 12288 --accumulate 8 "${bf16[@]}" gpu_memory=16GiB host_memory=22GiB
+# Moments on the drive. Updates wait for the norm of all gradients, so that the drive works under the next forward alone:
+# a step comes close to what bounds it where the drive has far more to do than the card, or far less.
+figure t3 --shape llama-3.2-3b --seq 12288 --accumulate 1 "${bf16[@]}" gpu_memory=16GiB host_memory=13GiB
+figure t3-8 --shape llama-3.2-3b --seq 12288 --accumulate 8 "${bf16[@]}" gpu_memory=16GiB host_memory=22GiB
 
 # The checkpoint lies in memory, beside the budgets: the disk has no room for it and for a store that holds the base.
 if wanted qlora-70b || wanted qlora-70b-nvme; then

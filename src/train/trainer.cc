@@ -243,29 +243,39 @@ RunSummary Trainer::run(const TrainObserver& observer, const ProgressSink& progr
   try {
     return run_steps(observer, progress);
   } catch (const IoError& failure) {
-    throw IoError(failure.errno_value(), how_to_go_on(failure));
+    keep_last_step();
+    throw IoError(failure.errno_value(),
+                  how_to_go_on(failure.errno_value() == ENOSPC ? what_is_full(failure) : failure.what()));
+  } catch (const DeviceError& failure) {  // a card that is lost, among others
+    keep_last_step();
+    throw DeviceError(how_to_go_on(failure.what()));
   }
 }
 
-std::string Trainer::how_to_go_on(const IoError& failure) {
-  TrainingSession& session = *parts_.session;
+// Where what failed lets it.
+void Trainer::keep_last_step() {
   try {
-    session.commit(position_.to_note());
+    parts_.session->commit(position_.to_note());
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
     // What failed is what is told; the last commit stands.
   }
-  std::string text = failure.what();
-  if (failure.errno_value() == ENOSPC) {
-    const std::vector<std::uint64_t> missing = session.missing_bytes();
-    for (std::size_t idx = 0; idx < missing.size(); ++idx) {
-      if (missing[idx] == 0) continue;
-      text = fmt::format(
-          "the drive of '{}' is full: free {} there for the run to go on; every checkpoint that is kept takes up to {} "
-          "more (save_total_limit)",
-          session.store().directories()[idx], format_bytes(missing[idx]), format_bytes(session.state_bytes()));
-      break;
-    }
+}
+
+std::string Trainer::what_is_full(const IoError& failure) const {
+  const TrainingSession& session = *parts_.session;
+  const std::vector<std::uint64_t> missing = session.missing_bytes();
+  for (std::size_t idx = 0; idx < missing.size(); ++idx) {
+    if (missing[idx] == 0) continue;
+    return fmt::format(
+        "the drive of '{}' is full: free {} there for the run to go on; every checkpoint that is kept takes up to {} "
+        "more (save_total_limit)",
+        session.store().directories()[idx], format_bytes(missing[idx]), format_bytes(session.state_bytes()));
   }
+  return failure.what();
+}
+
+std::string Trainer::how_to_go_on(const std::string& text) const {
+  const TrainingSession& session = *parts_.session;
   const std::optional<std::string> note = session.committed_note();
   const std::uint64_t step = note ? RunPosition::from_note(*note).step : 0;
   return fmt::format("after step {}: {}; everything up to step {} is kept, then go on with 'sluice resume {}'",

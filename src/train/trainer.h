@@ -100,7 +100,9 @@ class Trainer {
   void save(const TrainObserver& observer);
   void drop_old_checkpoints();
   void save_model(const TrainObserver& observer, const ProgressSink& progress);
-  std::string how_to_go_on(const IoError& failure);
+  void keep_last_step();
+  std::string what_is_full(const IoError& failure) const;
+  std::string how_to_go_on(const std::string& text) const;
   std::string how_to_go_back() const;
   double epoch() const;
   bool is_due(RunStrategy strategy, const StepInterval& interval) const;
