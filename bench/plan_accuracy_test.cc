@@ -121,7 +121,7 @@ TEST(PlanAccuracy, BytesOfEveryTierAreAsPlanned) {
     PlanRequest request = plan_request(one.config, run_shape);
     request.num_steps = kNumWarmUp + kNumSteps;
     request.checkpoints.reset();
-    if (one.has_checkpoint) request.checkpoints = {.interval_steps = kCheckpointStep, .most_kept = 1};
+    if (one.has_checkpoint) request.checkpoints = {.num_to_come = 1};
     RunPlan run = plan_run(request, 2);
     if (one.all_on_drives) move_to_drives(run);
     const ScratchDirectory store;

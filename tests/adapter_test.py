@@ -90,6 +90,9 @@ class Adapters(HandbookRuns):
         _, words = self.words("whole", base_model=packed, adapter=None, lora_r=None)
         self.refuse(run("train", *words), 2, packed, "NF4", "adapter: qlora")
         self.refuse(run("merge", packed, out, self.path("merged")), 2, "quantized")
+        self.refuse(run("export", packed, self.path("packed.gguf")), 2, "quantized")
+        self.refuse(run("plan", "--model", packed), 2, "NF4", "adapter: qlora")
+        self.refuse(run("model", "init", "falcon-40b", self.path("falcon"), "--quantize", "nf4"), 2, "query_key_value")
 
     def test_what_the_model_does_not_have_is_refused(self):
         _, words = self.words("refused", lora_target_modules=["q_proj", "query"])

@@ -13,7 +13,8 @@ import tempfile
 import termios
 import unittest
 
-from handbook_runs import ON_DRIVES, PLACE, ShortSteps, checkpoints, fingerprint, logged_steps, steps_of
+from handbook_runs import (ON_DRIVES, PLACE, ShortSteps, checkpoints, events_of, fingerprint, logged_steps,
+                           steps_of)
 from sluice_process import run, start
 
 MIB = 1 << 20
@@ -114,7 +115,11 @@ class FullDrives(ShortSteps):
             kept = int(re.search(r"everything up to step (\d+) is kept", errors).group(1))
             self.assertIn(kept, range(2, 8))
             self.refuse(run("resume", out, "--json"), 1, "no room", "free ", "save_total_limit")
-            os.remove(os.path.join(folder, "filler"))
+            # What it asks for is enough.
+            size, unit = re.search(r"free ([0-9.]+) ([KM]iB)", errors).groups()
+            wanted = float(size) * {"KiB": 1024, "MiB": MIB}[unit]
+            filler = os.path.join(folder, "filler")
+            os.truncate(filler, max(0, os.path.getsize(filler) - int(wanted * 1.001) - 4096))
             done = self.succeed("resume", out, "--json")
             self.assertEqual(steps_of(done), list(range(kept + 1, 9)))
             self.assertEqual(logged_steps(out), list(range(1, 9)))
@@ -122,6 +127,21 @@ class FullDrives(ShortSteps):
             self.assertEqual(fingerprint(out), fingerprint(whole))
 
         self.on_small_drive(640 * MIB, fill)
+
+    def test_a_run_fits_a_drive_of_the_size_that_was_planned(self):
+        for name, settings in (("save_steps=2", ("save_total_limit=1", *ON_DRIVES)),
+                               ("save_steps=1", ("save_total_limit=2", *ON_DRIVES)),
+                               ("boundaries=nvme", ("save_steps=3", "gpu_memory=8MiB", "host_memory=24MiB"))):
+            def fill(folder):
+                out, words = self.words(f"exact {name}", name, f"cache=[{folder}]", *settings)
+                planned = json.loads(self.succeed("plan", *words).stdout)  # with room to measure the drive
+                needed = planned["memory"]["drives"]["total"] + (64 + 2) * MIB  # what is kept back; the journal
+                with open(os.path.join(folder, "filler"), "wb") as file:
+                    os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(folder).free - needed)
+                end = events_of(self.succeed("train", *words))[-1]
+                self.assertLessEqual(end["peak_bytes"]["drives"], planned["memory"]["drives"]["total"])
+
+            self.on_small_drive(640 * MIB, fill)
 
     def test_a_full_output_drive_stops_the_run_which_goes_on_once_there_is_room(self):
         for name, budgets in (("memory", ()), ("drives", ON_DRIVES)):

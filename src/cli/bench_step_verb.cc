@@ -136,7 +136,9 @@ void make_model(const StepArguments& arguments, const TrainConfig& config, const
   nlohmann::json shape(known_config(config.base_model));
   if (arguments.layers > 0) shape["num_hidden_layers"] = arguments.layers;
   // As it will be kept: a model in bf16 may not fit where one in 4 bits does.
-  if (config.load_in_4bit) shape["quantization_config"] = nlohmann::json(nf4_quantization_config(config.dtype));
+  if (config.load_in_4bit && can_be_stored_packed(describe_model(ConfigReader(config.base_model, shape)))) {
+    shape["quantization_config"] = nlohmann::json(nf4_quantization_config(config.dtype));
+  }
   const ModelDescription model = describe_model(ConfigReader(config.base_model, shape));
   PosixFileSystem files;
   ThreadsEngine engine(2);

@@ -36,6 +36,7 @@
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
 #include "plan/planner.h"
+#include "train/run_checkpoints.h"
 #include "train/run_plan.h"
 #include "train/trained_model.h"
 #include "train/training_job.h"
@@ -78,7 +79,12 @@ Architecture find_architecture(const PlanArguments& arguments) {
     }
     nlohmann::json config = read_config(path).json();
     if (arguments.layers > 0) config["num_hidden_layers"] = arguments.layers;
-    return describe_model(ConfigReader(path, config)).arch;
+    const ModelDescription model = describe_model(ConfigReader(path, config));
+    if (model.stored != BaseFormat::kPlain) {
+      throw InvalidInput(fmt::format(
+          "'{}' is in NF4, which is read and not trained: plan a configuration with adapter: qlora", arguments.model));
+    }
+    return model.arch;
   }
   nlohmann::json config(known_config(arguments.model));
   if (arguments.layers > 0) config["num_hidden_layers"] = arguments.layers;
@@ -166,7 +172,7 @@ void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& s
   WorkDisplay display;
   const TrainingJob job(config, JobStart::kNew, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, display.sink());
   shape.num_steps = static_cast<std::int64_t>(job.total_steps());
-  shape.epoch_steps = job.epoch_steps();
+  shape.checkpoints = job.checkpoints();
 }
 
 PlanRequest request_of_config(const PlanArguments& arguments) {
@@ -190,6 +196,7 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
     count_steps(config, arguments, shape);
   } else {
     shape.num_steps = static_cast<std::int64_t>(*config.max_steps);
+    shape.checkpoints = run_checkpoints(config, *config.max_steps, {});
   }
   return plan_request(config, shape);
 }

@@ -108,7 +108,7 @@ RunPlan plan_job(const TrainingJob& job, TrainOutput output) {
       .machine = machine_for(job.config(), job.model().arch, device, job.store_directories(), Remeasure::kIfChanged)};
   shape.default_budgets = budgets_here(shape.machine);
   shape.num_steps = static_cast<std::int64_t>(job.total_steps());
-  shape.epoch_steps = job.epoch_steps();
+  shape.checkpoints = job.checkpoints();
   try {
     return plan_run(plan_request(job.config(), shape), num_threads_of(job.config()), device);
   } catch (const NoPlanFits& failure) {

@@ -48,7 +48,9 @@ Nf4State parse_nf4_state(std::string_view text, const std::string& where) {
   require(state, "nested_blocksize", kAbsmaxBlock);
   const auto sides = state.find_ints("shape", {.min = 1, .max = std::numeric_limits<std::int32_t>::max()});
   if (!sides || sides->size() != 2) state.fail("shape", "two numbers");
-  return {.shape = {(*sides)[0], (*sides)[1]}, .absmax_mean = state.require_real("nested_offset")};
+  return {.shape = {(*sides)[0], (*sides)[1]},
+          .absmax_mean = state.require_real("nested_offset", {.min = std::numeric_limits<float>::lowest(),
+                                                              .max = std::numeric_limits<float>::max()})};
 }
 
 std::string make_nf4_state(const Nf4State& state, DType dtype) {

@@ -5,6 +5,9 @@
 #include <iterator>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "format/checkpoint.h"
 #include "format/model_folder.h"
 #include "infer/gguf_vocabulary.h"
@@ -46,6 +49,11 @@ GgufReport export_gguf(FileSystem& files, IoEngine& engine, const GgufExport& wh
                        const ProgressSink& progress) {
   const ConfigReader config = read_model_config(look_into_model_folder(files, what.model_folder));
   const ModelDescription model = describe_model(config);
+  if (model.stored != BaseFormat::kPlain) {
+    throw InvalidInput(fmt::format(
+        "the model '{}' is quantized (quantization_config); its bf16, fp16 or fp32 original can be exported",
+        what.model_folder));
+  }
   GgufLayout layout = make_gguf_layout(config, model, what.encoding);
   const Checkpoint checkpoint(files, engine, what.model_folder);
   require_gguf_sources(checkpoint, layout);

@@ -21,21 +21,6 @@ namespace {
 constexpr std::string_view kWeight = ".weight";
 constexpr std::string_view kPeftPrefix = "base_model.model.";
 
-std::optional<Projection> projection_of(Param param) {
-  switch (param) {
-    case Param::kQkv:
-      return Projection::kQkv;
-    case Param::kOut:
-      return Projection::kOut;
-    case Param::kUp:
-      return Projection::kUp;
-    case Param::kDown:
-      return Projection::kDown;
-    default:
-      return std::nullopt;
-  }
-}
-
 std::string block_prefix(const ModelDescription& model, std::int64_t layer_idx) {
   return fmt::format(fmt::runtime(model.names.block_prefix), layer_idx);
 }

@@ -30,6 +30,12 @@ std::uint64_t fixed_gap_end(const SliceLayout& layout, std::size_t parameter_idx
   return parameter_idx + 1 < parameters.size() ? parameters[parameter_idx + 1].offset : layout.num_elements();
 }
 
+// Of a matrix that is stored packed.
+const TensorPiece& one_piece(const TensorPlacement& placement) {
+  CHECK(placement.pieces.size() == 1, "a description with other orders of rows is refused");
+  return placement.pieces.front();
+}
+
 }  // namespace
 
 CheckpointSlices::CheckpointSlices(const Checkpoint& checkpoint, const ModelDescription& model)
@@ -93,11 +99,7 @@ void CheckpointSlices::read(std::size_t slice_idx, DType dtype, std::span<std::b
       for (const TensorPiece& piece : placement.pieces) read_plain(placement, piece, dtype, target(piece));
       continue;
     }
-    std::vector<std::byte> whole(static_cast<std::uint64_t>(placement.shape.num_elements()) * element_bytes);
-    unpack_stored_nf4(checkpoint_, placement, TensorView(whole, dtype, placement.shape));
-    for (const TensorPiece& piece : placement.pieces) {
-      std::memcpy(target(piece).data(), whole.data() + piece.tensor_offset * element_bytes, target(piece).size());
-    }
+    unpack_stored_nf4(checkpoint_, placement.name, TensorView(target(one_piece(placement)), dtype, placement.shape));
   }
 }
 
@@ -131,11 +133,10 @@ void CheckpointSlices::read_packed(std::size_t slice_idx, const PackedBlock& blo
   const SliceLayout layout = slice_layout(model_.arch, slice_idx);
   std::memset(into.data(), 0, into.size());
   for (const TensorPlacement& placement : place_tensors(model_, slice_idx)) {
-    const std::uint64_t first = placement.pieces.front().slice_offset - layout.find(placement.param)->offset;
     if (is_stored_packed(placement)) {
-      CHECK(placement.pieces.size() == 1, "the constructor has refused other orders of rows");
+      const std::uint64_t first = one_piece(placement).slice_offset - layout.find(placement.param)->offset;
       const auto first_row = static_cast<std::int64_t>(first) / placement.shape[1];
-      read_stored_nf4(checkpoint_, placement, block.nf4(into, placement.param, first_row));
+      read_stored_nf4(checkpoint_, placement.name, block.nf4(into, placement.param, first_row));
       continue;
     }
     const std::span<std::byte> plain = block.plain(into, placement.param).bytes();

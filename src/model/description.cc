@@ -65,6 +65,10 @@ nlohmann::ordered_json nf4_quantization_config(DType dtype) {
           {"bnb_4bit_quant_storage", "uint8"}};
 }
 
+bool can_be_stored_packed(const ModelDescription& model) {
+  return model.names.qkv.size() > 1 || model.names.qkv_rows == QkvRows::kQThenKThenV;
+}
+
 ModelDescription describe_model(const ConfigReader& config) {
   const std::string model_type = config_model_type(config);
   const BaseFormat stored = stored_format(config);
@@ -73,6 +77,12 @@ ModelDescription describe_model(const ConfigReader& config) {
     ModelDescription model = family.describe(config);
     require_sound(config, model.arch);
     model.stored = stored;
+    if (stored != BaseFormat::kPlain && !can_be_stored_packed(model)) {
+      throw InvalidInput(fmt::format(
+          "{}: the checkpoint is quantized (quantization_config), and Sluice keeps the rows of {} in another "
+          "order; use its bf16, fp16 or fp32 original",
+          config.where(), model.names.qkv.front()));
+    }
     return model;
   }
   throw InvalidInput(fmt::format("{}: Sluice does not know the model type '{}'; it knows {}", config.where(),

@@ -49,6 +49,9 @@ ModelDescription describe_model(const ConfigReader& config);
 // What config.json says of a checkpoint with the matrices of its blocks in NF4: "quantization_config".
 nlohmann::ordered_json nf4_quantization_config(DType dtype);
 
+// Whether every matrix of its blocks lies in the checkpoint as it does in a slice, so that it can be packed as it is.
+bool can_be_stored_packed(const ModelDescription& model);
+
 // The model_type of every family there is.
 std::vector<std::string> known_families();
 

@@ -12,21 +12,6 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 64;  // bytes
 
-std::optional<Projection> projection_of(Param param) {
-  switch (param) {
-    case Param::kQkv:
-      return Projection::kQkv;
-    case Param::kOut:
-      return Projection::kOut;
-    case Param::kUp:
-      return Projection::kUp;
-    case Param::kDown:
-      return Projection::kDown;
-    default:
-      return std::nullopt;
-  }
-}
-
 // Hands out views front to back; without memory it only counts.
 class Cutter {
  public:
@@ -88,13 +73,16 @@ PackedBlock::PackedBlock(const Architecture& arch, DType dtype)
       add({.param = parameter.param, .shape = parameter.shape});
       continue;
     }
+    std::int64_t num_rows = 0;
     for (const AdapterSite& matrix : arch.adapter.matrices) {
       if (matrix.projection != *projection) continue;
+      num_rows += matrix.num_rows;
       add({.param = parameter.param,
            .first_row = matrix.first_row,
            .shape = {matrix.num_rows, parameter.shape[1]},
            .format = arch.adapter.base});
     }
+    CHECK(num_rows == parameter.shape[0], "every row is a matrix's");
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights for a model that nobody has trained, written as a checkpoint piece by piece: matrices near normal with the
-// config's spread, norms that do nothing, biases of zero. The same seed gives the same bytes for any number of threads.
+// Weights for a model that nobody has trained, written as a checkpoint piece by piece, or matrix by matrix where they
+// are packed: matrices near normal with the config's spread, norms that do nothing, biases of zero. The same seed gives
+// the same bytes for any number of threads.
 #pragma once
 
 #include <cstdint>

@@ -56,6 +56,21 @@ std::int64_t num_before_blocks(const Architecture& arch) {
 
 }  // namespace
 
+std::optional<Projection> projection_of(Param param) {
+  switch (param) {
+    case Param::kQkv:
+      return Projection::kQkv;
+    case Param::kOut:
+      return Projection::kOut;
+    case Param::kUp:
+      return Projection::kUp;
+    case Param::kDown:
+      return Projection::kDown;
+    default:
+      return std::nullopt;
+  }
+}
+
 void SliceLayout::add(Param param, Shape shape) {
   parameters_.push_back({param, shape, num_elements_});
   num_elements_ += round_up(static_cast<std::uint64_t>(shape.num_elements()), kParameterAlignment);

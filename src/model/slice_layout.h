@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,10 @@ enum class Param : std::uint8_t {
   kAdapterA,  // of a block's adapter: adapter_layout.h
   kAdapterB,
 };
+
+// The matrices of a block; none for what is not one.
+std::optional<Projection> projection_of(Param param);
+inline bool is_block_matrix(Param param) { return projection_of(param).has_value(); }
 
 struct Parameter {
   Param param = Param::kEmbedding;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/stored_nf4.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
@@ -17,6 +18,8 @@ namespace sluice {
 namespace {
 
 constexpr std::array<float, 256> kAbsmaxValues = dynamic_map(CodeRange::kSigned);
+
+constexpr std::int64_t kPieceElements = 256 * kNf4Block * kNf4AbsmaxBlock;  // whole blocks of scales
 
 std::uint64_t bytes_of(std::int64_t elements, DType dtype) {
   return static_cast<std::uint64_t>(elements) * size_bytes(dtype);
@@ -58,10 +61,6 @@ Nf4State read_state(const Checkpoint& checkpoint, const std::string& name) {
 
 }  // namespace
 
-bool is_block_matrix(Param param) {
-  return param == Param::kQkv || param == Param::kOut || param == Param::kUp || param == Param::kDown;
-}
-
 std::vector<std::string> stored_nf4_names(const std::string& weight) {
   const Nf4Names names = nf4_names(weight);
   return {weight, names.absmax, names.absmax_scales, names.absmax_values, names.values, names.state};
@@ -76,12 +75,6 @@ void require_stored_nf4(const Checkpoint& checkpoint, const TensorPlacement& mat
         "have every matrix of their blocks in NF4",
         checkpoint.shard_path(weight), matrix.name));
   }
-  if (matrix.pieces.size() != 1) {
-    throw InvalidInput(
-        fmt::format("{}: tensor {} is in NF4, and Sluice keeps its rows in another order; use the bf16, fp16 or fp32 "
-                    "original of this checkpoint",
-                    checkpoint.shard_path(weight), matrix.name));
-  }
   const Nf4State state = read_state(checkpoint, names.state);
   if (state.shape != matrix.shape) {
     throw FormatError(fmt::format("{}: tensor {} has shape {}, but config.json asks for {}",
@@ -95,21 +88,37 @@ void require_stored_nf4(const Checkpoint& checkpoint, const TensorPlacement& mat
   require_values(checkpoint, names.values, kNf4Values);
 }
 
-void read_stored_nf4(const Checkpoint& checkpoint, const TensorPlacement& matrix, const Nf4Tensor& into) {
-  const Nf4Names names = nf4_names(matrix.name);
-  checkpoint.read(checkpoint.require(matrix.name), 0, into.codes.bytes());
+void read_stored_nf4(const Checkpoint& checkpoint, const std::string& weight, const Nf4Tensor& into) {
+  const Nf4Names names = nf4_names(weight);
+  checkpoint.read(checkpoint.require(weight), 0, into.codes.bytes());
   checkpoint.read(checkpoint.require(names.absmax), 0, into.absmax_codes.bytes());
   checkpoint.read(checkpoint.require(names.absmax_scales), 0, into.absmax_scales.bytes());
   into.absmax_mean.as<float>()[0] = static_cast<float>(read_state(checkpoint, names.state).absmax_mean);
 }
 
-void unpack_stored_nf4(const Checkpoint& checkpoint, const TensorPlacement& matrix, TensorView into) {
-  const Nf4Memory memory(matrix.shape);
-  read_stored_nf4(checkpoint, matrix, memory.tensor());
+void unpack_stored_nf4(const Checkpoint& checkpoint, const std::string& weight, const TensorView& into) {
+  const Nf4Names names = nf4_names(weight);
+  const TensorInfo& codes = checkpoint.require(weight);
+  const TensorInfo& absmax = checkpoint.require(names.absmax);
+  const TensorInfo& scales = checkpoint.require(names.absmax_scales);
+  const auto mean = static_cast<float>(read_state(checkpoint, names.state).absmax_mean);
   CpuDevice device(Device::kAlignment, 1);
   const auto stream = device.make_stream("unpacking");
-  dequantize_nf4(*stream, {.to = into, .from = memory.tensor(), .num_elements = matrix.shape.num_elements()});
-  stream->synchronize();
+  const std::int64_t total = into.shape().num_elements();
+  const std::uint64_t element_bytes = size_bytes(into.dtype());
+  for (std::int64_t first = 0; first < total; first += kPieceElements) {
+    const Shape piece{std::min(kPieceElements, total - first)};
+    const Nf4Memory memory(piece);
+    const Nf4Tensor& tensor = memory.tensor();
+    checkpoint.read(codes, bytes_of(first / 2, DType::kU8), tensor.codes.bytes());
+    checkpoint.read(absmax, bytes_of(first / kNf4Block, DType::kU8), tensor.absmax_codes.bytes());
+    checkpoint.read(scales, bytes_of(first / kNf4Block / kNf4AbsmaxBlock, DType::kF32), tensor.absmax_scales.bytes());
+    tensor.absmax_mean.as<float>()[0] = mean;
+    const std::span<std::byte> to =
+        into.bytes().subspan(bytes_of(first, into.dtype()), static_cast<std::uint64_t>(piece[0]) * element_bytes);
+    dequantize_nf4(*stream, {.to = TensorView(to, into.dtype(), piece), .from = tensor, .num_elements = piece[0]});
+    stream->synchronize();
+  }
 }
 
 std::vector<PlannedTensor> plan_stored_nf4(const std::string& weight, const Shape& shape) {

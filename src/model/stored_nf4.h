@@ -12,18 +12,15 @@
 
 namespace sluice {
 
-// Of a block, what is quantized where a checkpoint is.
-bool is_block_matrix(Param param);
-
 // The names of all that the checkpoint holds of the matrix.
 std::vector<std::string> stored_nf4_names(const std::string& weight);
 
 // Throws FormatError or InvalidInput that names the tensor which is missing, or is not what it should be.
 void require_stored_nf4(const Checkpoint& checkpoint, const TensorPlacement& matrix);
 // After require_stored_nf4(). `into` is host memory.
-void read_stored_nf4(const Checkpoint& checkpoint, const TensorPlacement& matrix, const Nf4Tensor& into);
-// As rows of another element type, f32 or bf16, on this thread.
-void unpack_stored_nf4(const Checkpoint& checkpoint, const TensorPlacement& matrix, TensorView into);
+void read_stored_nf4(const Checkpoint& checkpoint, const std::string& weight, const Nf4Tensor& into);
+// The whole matrix in another element type, f32 or bf16, piece by piece.
+void unpack_stored_nf4(const Checkpoint& checkpoint, const std::string& weight, const TensorView& into);
 
 // In the order in which write_stored_nf4() writes them.
 std::vector<PlannedTensor> plan_stored_nf4(const std::string& weight, const Shape& shape);

@@ -5,14 +5,14 @@
 
 namespace sluice {
 
-KeptVersions kept_versions(const RunCheckpoints& checkpoints, std::uint64_t num_steps) {
-  const std::uint64_t interval = checkpoints.interval_steps;
-  if (interval == 0 || num_steps == 0) return {};
-  const std::uint64_t before_last = (num_steps - 1) / interval;
-  const std::uint64_t kept = std::min(std::max<std::uint64_t>(checkpoints.most_kept, 1), before_last);
-  // The step after a checkpoint stands on that checkpoint; the steps behind it have a commit of their own to stand on.
-  const bool has_later_step = interval > 1 && num_steps >= kept * interval + 2;
-  return {.in_steps = std::max<std::uint64_t>(kept + (has_later_step ? 1 : 0), 1), .in_commits = kept};
+KeptVersions kept_versions(const RunCheckpoints& checkpoints) {
+  const std::uint64_t at_first = checkpoints.num_standing + (checkpoints.goes_on_between ? 1 : 0);
+  // With the next one those that are too many go.
+  const std::uint64_t kept = std::min(std::max(checkpoints.most_kept, checkpoints.least_kept),
+                                      checkpoints.num_standing + checkpoints.num_to_come);
+  // The step after a checkpoint stands on that checkpoint; those behind it have a commit of their own to stand on.
+  const std::uint64_t in_steps = kept + (checkpoints.is_every_step ? 0 : 1);
+  return {.in_steps = std::max<std::uint64_t>({at_first, in_steps, 1}), .in_commits = std::max(at_first, kept)};
 }
 
 }  // namespace sluice

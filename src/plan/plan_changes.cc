@@ -180,17 +180,17 @@ class Changes {
   }
 
   void fewer_checkpoints() {
-    if (!request_.checkpoints || request_.checkpoints->interval_steps == 0) return;
-    const std::uint64_t in_run = static_cast<std::uint64_t>(request_.num_steps) / request_.checkpoints->interval_steps;
+    if (!request_.checkpoints) return;
     const std::uint64_t most = request_.checkpoints->most_kept;
+    const std::uint64_t least = request_.checkpoints->least_kept;
     PlanRequest changed = request_;
     const auto works = [&](std::uint64_t kept) {
       changed.checkpoints->most_kept = kept;
       return could_fit(changed);
     };
-    const std::uint64_t now = std::min(most, in_run);
-    if (now <= 1) return;
-    const auto kept = nearest(now, 1, works);
+    const std::uint64_t now = std::min(most, request_.checkpoints->num_standing + request_.checkpoints->num_to_come);
+    if (now <= least) return;
+    const auto kept = nearest(now, least, works);
     if (!kept) return;
     changed.checkpoints->most_kept = *kept;
     add("save_total_limit",

@@ -44,7 +44,11 @@ Json request_json(const PlanRequest& request) {
             {"drive_space", request.budgets.drives},
             {"wave_size", nullptr},
             {"group_size", nullptr},
-            {"boundaries", nullptr}};
+            {"boundaries", nullptr},
+            {"save_total_limit", nullptr}};
+  if (request.checkpoints && request.checkpoints->most_kept != kEveryCheckpoint) {
+    json["save_total_limit"] = request.checkpoints->most_kept;
+  }
   if (request.wave) json["wave_size"] = *request.wave;
   if (request.group) json["group_size"] = *request.group;
   if (request.boundaries) json["boundaries"] = name(*request.boundaries);

@@ -59,11 +59,9 @@ void check(const PlanRequest& request) {
 
 // Budgets may have been changed since the request was made, and what is kept of the run.
 PlanRequest with_buffers(PlanRequest request, ScratchWish wish) {
-  // Without drives nobody knows where the run would be kept, or what that has room for.
-  request.buffers.kept_versions =
-      request.checkpoints && request.budgets.drives > 0
-          ? kept_versions(*request.checkpoints, static_cast<std::uint64_t>(request.num_steps))
-          : KeptVersions{.in_commits = std::nullopt};
+  request.buffers.kept_versions = request.checkpoints && request.budgets.drives > 0
+                                      ? kept_versions(*request.checkpoints)
+                                      : KeptVersions{.in_commits = std::nullopt};
   if (request.has_kernel_scratch) {
     request.buffers.scratch_bytes = kernel_scratch_bytes(request.arch, {request.sequence_len, request.batch_tokens()},
                                                          request.budgets.device, wish);

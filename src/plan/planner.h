@@ -32,7 +32,8 @@ struct PlanRequest {
   TierBudgets budgets;
   StepBuffers buffers{.staging_bytes = 32 * kMiB};
   bool has_kernel_scratch = false;  // of a card: buffers.scratch_bytes follow from the rest
-  // Left out: nothing is committed, but where every step is. buffers.kept_versions follow from this.
+  // Left out: nothing is committed, but where every step is. buffers.kept_versions follow from this. Without
+  // drives nobody knows where a run would be kept, and nothing is counted.
   std::optional<RunCheckpoints> checkpoints = RunCheckpoints();
   // Fixed by the user; left out: the planner chooses.
   std::optional<std::int64_t> wave;

@@ -152,8 +152,7 @@ TEST(Planner, LeavesTheDrivesAloneWhereMemoryHoldsTheState) {
 TEST(Planner, EveryCheckpointThatIsKeptTakesTheDrivesAWholeState) {
   PlanRequest request = small_request({48 * kMiB, 512 * kMiB, 16 * kGiB});
   const std::uint64_t state = make_plan(request).memory.drives.checkpoints;
-  request.num_steps = 100;
-  request.checkpoints = {.interval_steps = 20};
+  request.checkpoints = {.num_to_come = 4};
   EXPECT_EQ(make_plan(request).memory.drives.checkpoints, 5 * state) << "four, and the one at the end";
   request.checkpoints->most_kept = 2;
   EXPECT_EQ(make_plan(request).memory.drives.checkpoints, 3 * state);
@@ -167,10 +166,9 @@ TEST(Planner, EveryCheckpointThatIsKeptTakesTheDrivesAWholeState) {
 
 TEST(Planner, OffersToKeepFewerCheckpointsWhereTheDrivesAreSmall) {
   PlanRequest request = small_request({48 * kMiB, 512 * kMiB, 16 * kGiB});
-  request.num_steps = 100;
   request.budgets.drives = 2 * make_plan(request).memory.drives.total();
   request.machine.drives[0].size_bytes = request.budgets.drives;
-  request.checkpoints = {.interval_steps = 20};
+  request.checkpoints = {.num_to_come = 4};
   try {
     make_plan(request);
     FAIL() << "the drives hold two states";

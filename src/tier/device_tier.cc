@@ -245,12 +245,7 @@ void DeviceTier::save_dirty() {
   for (Lease::Resident& resident : residents_) {
     if (!resident.dirty) continue;
     CHECK(resident.num_leases == 0, "a slice is saved after its leases are gone");
-    try {
-      departures.emplace_back(&resident, saver_.save(resident.key, resident.buffer.bytes(), resident.uses));
-    } catch (const Error&) {
-      failure = std::current_exception();
-      break;
-    }
+    departures.emplace_back(&resident, saver_.save(resident.key, resident.buffer.bytes(), resident.uses));
   }
   // Every departure is waited for, whatever became of the others; what failed stays dirty.
   for (auto& [resident, departure] : departures) {

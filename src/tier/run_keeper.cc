@@ -95,6 +95,14 @@ std::uint64_t RunKeeper::durable_memory_bytes() const {
   return bytes;
 }
 
+std::uint64_t RunKeeper::scratch_drive_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [key, run] : runs_) {
+    if (run.stored.valid()) bytes += round_up(run.size_bytes, kBlockBytes);
+  }
+  return bytes;
+}
+
 std::span<std::byte> RunKeeper::bytes(const std::string& key) const {
   const Run& run = find(key);
   CHECK(run.home != Home::kNvme, "a run that lives in memory");
@@ -199,6 +207,7 @@ void RunKeeper::replace(const std::string& key, SliceWriter writer) {
 
 void RunKeeper::stage_memory() {
   CHECK(parts_.store != nullptr, "drives to stage on");
+  parts_.store->reserve_space(durable_memory_bytes());  // a full drive shows here, before anything is written
   std::vector<std::shared_future<SliceRef>> stored;
   for (auto& [key, run] : runs_) {
     if (run.lifetime != Lifetime::kDurable || run.home == Home::kNvme) continue;

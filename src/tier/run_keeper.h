@@ -49,6 +49,8 @@ class RunKeeper {
   bool is_on_drives(const std::string& key) const;
   // As stored, of durable runs that live in memory: what a commit writes of them.
   std::uint64_t durable_memory_bytes() const;
+  // Of scratch runs, what lies on the drives now.
+  std::uint64_t scratch_drive_bytes() const;
   // The memory of a run at home on the device or the host.
   std::span<std::byte> bytes(const std::string& key) const;
   // The whole of such a run, from and to host memory. Waits.

@@ -36,7 +36,8 @@ class SliceSaver {
   SliceSaver(SliceStore& store, StagingRing& ring, Device& device, LaneTrace* trace);
 
   // Saves device memory as the next version of `key`, once all of `after` have passed; what failed before them fails
-  // the save, so that nothing half-computed is ever stored.
+  // the save, so that nothing half-computed is ever stored. Space on the drives is taken when the first bytes are
+  // there: what a full drive throws comes with the departure.
   Departure save(const std::string& key, std::span<const std::byte> from, std::vector<Event> after,
                  SaveAs save_as = SaveAs::kStaged);
 

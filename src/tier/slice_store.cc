@@ -280,6 +280,12 @@ std::vector<std::uint64_t> SliceStore::missing_bytes(std::uint64_t more_bytes) c
   return space_->missing_bytes(wanted);
 }
 
+std::uint64_t SliceStore::kept_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const SliceRef& version : kept()) bytes += version->stored_bytes();
+  return bytes;
+}
+
 void SliceStore::collect() {
   const std::scoped_lock commit_lock(commit_mutex_);
   require_whole();

@@ -166,6 +166,7 @@ class SliceStore {
   std::uint64_t taken_bytes() const { return space_->taken_bytes(); }
   std::uint64_t peak_taken_bytes() const { return space_->peak_bytes(); }
   std::vector<std::uint64_t> drive_bytes_written() const { return wear_->drive_bytes(); }
+  std::uint64_t kept_bytes() const;  // of the last commit and of snapshots
   std::uint64_t file_bytes() const { return space_->file_bytes(); }
   std::vector<std::string> directories() const;
 

@@ -36,20 +36,6 @@ Home home_of(BoundaryPlace place) {
   return Home::kDevice;
 }
 
-RunCheckpoints checkpoints_of(const TrainConfig& config, const RunShape& shape) {
-  RunCheckpoints checkpoints;
-  if (config.save_strategy == RunStrategy::kSteps) {
-    checkpoints.interval_steps = config.save_steps.resolve(static_cast<std::uint64_t>(shape.num_steps));
-  } else if (config.save_strategy == RunStrategy::kEpoch) {
-    checkpoints.interval_steps = shape.epoch_steps;
-  }
-  if (config.save_total_limit) {
-    // The best stays beside the newest.
-    checkpoints.most_kept = std::max<std::uint64_t>(*config.save_total_limit, config.load_best_model_at_end ? 2 : 1);
-  }
-  return checkpoints;
-}
-
 // Checkpoints pass through the ring also where no state lives on the drives: then it is what host memory has left, and
 // at least this.
 std::uint64_t least_staging_bytes(const PlanRequest& request) { return 4 * request.buffers.chunk_bytes; }
@@ -105,6 +91,14 @@ TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_byte
 }
 
 PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
+  // To a planner that would be no drives at all; a run is kept on them in any case.
+  if (!shape.machine.drives.empty() && shape.default_budgets.drives == 0) {
+    throw NoPlanFits(
+        fmt::format("the drives have no room for the run: on one of them at most {} are free, and so much is "
+                    "kept back: free some, or name another drive (cache)",
+                    format_bytes(kDriveMarginBytes)),
+        {});
+  }
   PlanRequest request{.model = config.base_model, .arch = shape.arch, .machine = shape.machine};
   request.num_devices = shape.num_devices;
   request.dtype = config.dtype;
@@ -113,7 +107,7 @@ PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
   request.micro_batch_size = static_cast<std::int64_t>(config.micro_batch_size);
   request.accumulation = static_cast<std::int64_t>(config.gradient_accumulation_steps);
   request.num_steps = shape.num_steps;
-  request.checkpoints = checkpoints_of(config, shape);
+  request.checkpoints = shape.checkpoints;
   request.budgets = {.device = config.gpu_memory_bytes.value_or(shape.default_budgets.device),
                      .host = config.host_memory_bytes.value_or(shape.default_budgets.host),
                      .drives = shape.default_budgets.drives};

@@ -25,8 +25,9 @@ struct RunShape {
   std::int64_t num_devices = 1;
   TierBudgets default_budgets;  // where the configuration has none; of the drives, always
   std::int64_t num_steps = 1;
-  std::uint64_t epoch_steps = 0;  // of one epoch; 0: nobody counted them, and no checkpoint is at its end
+  RunCheckpoints checkpoints;
 };
+// Throws NoPlanFits where a drive is full.
 PlanRequest plan_request(const TrainConfig& config, const RunShape& shape);
 
 struct RunPlan {

@@ -38,6 +38,15 @@ TEST(RunPlan, OfEachDriveTheLastBytesAreNobodys) {
   EXPECT_EQ(default_budgets(machine, kGiB).drives, 0U);
 }
 
+TEST(RunPlan, AFullDriveIsRefused) {
+  RunShape shape{.arch = small_arch(2), .machine = slow_machine(), .default_budgets = {kGiB, kGiB, kGiB}};
+  EXPECT_EQ(plan_request({}, shape).budgets.drives, kGiB);
+  shape.default_budgets.drives = 0;
+  EXPECT_THROW(plan_request({}, shape), NoPlanFits);
+  shape.machine.drives.clear();
+  EXPECT_EQ(plan_request({}, shape).budgets.drives, 0U);
+}
+
 PlanRequest small_request(const TierBudgets& budgets) {
   PlanRequest request{.model = "handmade", .arch = small_arch(2), .machine = slow_machine()};
   request.sequence_len = 64;

@@ -18,6 +18,7 @@
 #include "format/whole_file.h"
 #include "io/threads/threads_engine.h"
 #include "train/resumed_config.h"
+#include "train/run_checkpoints.h"
 #include "train/trained_model.h"
 #include "train/wall_clock.h"
 
@@ -162,7 +163,21 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
 
 TrainingJob::~TrainingJob() = default;
 
-std::uint64_t TrainingJob::epoch_steps() const { return train_->num_steps(0); }
+RunCheckpoints TrainingJob::checkpoints() const {
+  std::vector<std::uint64_t> epoch_ends;
+  if (config_.save_strategy == RunStrategy::kEpoch) {
+    std::uint64_t step = 0;
+    for (std::uint64_t epoch = 0; step < total_steps_; ++epoch) {
+      step += train_->num_steps(epoch);
+      epoch_ends.push_back(step);
+    }
+  }
+  StandingCheckpoints standing;
+  if (start_ == JobStart::kResume) {
+    standing = look_for_checkpoints(store_directories_, folder_->checkpoints(), return_step_);
+  }
+  return run_checkpoints(config_, total_steps_, epoch_ends, standing);
+}
 
 PreparedData TrainingJob::prepare(const std::vector<DatasetChoice>& datasets, const std::string& name,
                                   const ProgressSink& progress) {

@@ -60,7 +60,8 @@ class TrainingJob {
   std::uint64_t num_train_examples() const { return split_.train.size(); }
   std::uint64_t num_held_out_examples() const;
   std::uint64_t total_steps() const { return total_steps_; }
-  std::uint64_t epoch_steps() const;  // of the first epoch
+  // Before open(): those that the run will keep, and has kept where it goes on.
+  RunCheckpoints checkpoints() const;
   const std::vector<std::string>& store_directories() const { return store_directories_; }
 
   // Before open(), for a run that is resumed: go on from the checkpoint of this step. What came later is dropped in

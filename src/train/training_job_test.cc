@@ -106,6 +106,42 @@ TEST_F(TrainingJobs, GoingBackForgetsABestCheckpointThatIsGone) {
   EXPECT_EQ(again.position(), position);
 }
 
+TEST_F(TrainingJobs, WhatStandsAndWhatIsToComeIsCounted) {
+  const auto checkpoints = [](const TrainConfig& config, JobStart start, std::optional<std::uint64_t> from = {}) {
+    TrainingJob job(config, start, BadRows::kRefuse, {});
+    if (from) job.go_back_to(*from, nullptr);
+    return job.checkpoints();
+  };
+  TrainConfig saving = config();
+  saving.save_strategy = RunStrategy::kSteps;
+  saving.save_steps = {.steps = 1};
+  saving.max_steps = 3;
+  EXPECT_EQ(checkpoints(saving, JobStart::kNew).num_to_come, 2U);
+  EXPECT_TRUE(checkpoints(saving, JobStart::kNew).is_every_step);
+  run(saving, JobStart::kNew);
+  saving.max_steps = 9;
+  saving.save_steps = {.steps = 2};
+  const RunCheckpoints after = checkpoints(saving, JobStart::kResume);
+  EXPECT_EQ(after.num_standing, 3U);
+  EXPECT_FALSE(after.goes_on_between);
+  EXPECT_EQ(after.num_to_come, 3U) << "4, 6 and 8";
+  std::filesystem::remove_all(path("run/checkpoint-1"));
+  EXPECT_EQ(checkpoints(saving, JobStart::kResume).num_standing, 2U);
+  EXPECT_EQ(checkpoints(saving, JobStart::kResume, 2).num_standing, 1U);
+  EXPECT_EQ(checkpoints(saving, JobStart::kResume, 2).num_to_come, 3U);
+
+  TrainConfig other = config();
+  other.output_dir = path("other");
+  run(other, JobStart::kNew);
+  const RunCheckpoints between = checkpoints(other, JobStart::kResume);
+  EXPECT_EQ(between.num_standing, 0U);
+  EXPECT_TRUE(between.goes_on_between) << "from its end, which is no checkpoint";
+  other.save_strategy = RunStrategy::kEpoch;
+  other.max_steps.reset();
+  other.num_epochs = 3;
+  EXPECT_EQ(checkpoints(other, JobStart::kResume).num_to_come, 2U) << "the last one is at the end";
+}
+
 TEST_F(TrainingJobs, ARunThatIsReplacedLeavesNothingInItsOwnCache) {
   TrainConfig old = config();
   old.cache = {path("old")};

@@ -112,9 +112,17 @@ std::uint64_t TrainingSession::more_bytes() const {
   return total > there ? total - there : 0;
 }
 
-void TrainingSession::reserve_space() { store_->reserve_space(more_bytes()); }
+void TrainingSession::reserve_space() {
+  const std::uint64_t more = more_bytes();
+  const std::uint64_t there = keeper_.scratch_drive_bytes();
+  store_->reserve_space(more > there ? more - there : 0);
+}
 
-std::vector<std::uint64_t> TrainingSession::missing_bytes() const { return store_->missing_bytes(more_bytes()); }
+std::vector<std::uint64_t> TrainingSession::missing_bytes() const {
+  const std::uint64_t planned = step_memory(arch_, options_.schedule, options_.buffers).drives.total();
+  const std::uint64_t kept = store_->kept_bytes();
+  return store_->missing_bytes(std::max(more_bytes(), planned > kept ? planned - kept : 0));
+}
 
 TrainingSession::~TrainingSession() {
   // Whoever wanted to know what the last update did has waited for it.
