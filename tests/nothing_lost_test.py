@@ -11,6 +11,7 @@ import struct
 import subprocess
 import tempfile
 import termios
+import time
 import unittest
 
 from handbook_runs import (ON_DRIVES, PLACE, ShortSteps, checkpoints, events_of, fingerprint, logged_steps,
@@ -39,10 +40,14 @@ class Interrupts(ShortSteps):
         fcntl.fcntl(ours, 1031, 4096)  # F_SETPIPE_SZ: a few steps, then printing hangs
         child = start("train", *words, stdout=theirs)
         os.close(theirs)
-        filled = 0
-        while filled < 3700:  # lines are shorter than the rest
-            filled, = struct.unpack("i", fcntl.ioctl(ours, termios.FIONREAD, b"\0" * 4))
+        filled, since = 0, time.monotonic()
+        while filled < 2000 or time.monotonic() - since < 2:  # then it waits for a reader, and does nothing else
+            now, = struct.unpack("i", fcntl.ioctl(ours, termios.FIONREAD, b"\0" * 4))
+            if now != filled:
+                filled, since = now, time.monotonic()
             self.assertIsNone(child.poll())
+            self.assertLess(time.monotonic() - since, 60)
+            time.sleep(0.01)
         child.send_signal(signal.SIGINT)
         said = ""
         while "once more" not in said:

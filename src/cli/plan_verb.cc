@@ -203,12 +203,12 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
 
 void run_plan(const PlanArguments& arguments) {
   const bool of_config = !arguments.config.empty();
-  const PlanRequest request = of_config ? request_of_config(arguments) : request_of_flags(arguments);
   const std::size_t num_columns = terminal_columns(stdout);
   const auto print = [](const nlohmann::ordered_json& json) {
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   };
   try {
+    const PlanRequest request = of_config ? request_of_config(arguments) : request_of_flags(arguments);
     const Plan plan = of_config ? plan_run(request, 1).plan : make_plan(request);
     if (arguments.json) {
       print(to_json(plan));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Hugging Face checkpoint seen as slices: read piece by piece straight into a slice's memory, and written back the
-// same way. Beyond the slice, memory is one small buffer where element types differ, and the scales of one matrix that
-// is packed. Reading is thread-safe.
+// same way. Beyond the slice, memory is one small buffer where element types differ or a matrix is packed. Reading is
+// thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -42,7 +42,9 @@ TEST(KeptVersions, ARunThatGoesOnHasWhatStands) {
   EXPECT_EQ(kept_versions(checkpoints).in_steps, 3U);
   // With no checkpoint to come, and with more standing than may stay from now on.
   EXPECT_EQ(kept_versions({.goes_on_between = true}).in_commits, 1U);
-  EXPECT_EQ(kept_versions({.num_standing = 6, .num_to_come = 5, .most_kept = 2}).in_commits, 6U);
+  const KeptVersions many = kept_versions({.num_standing = 6, .num_to_come = 5, .most_kept = 2});
+  EXPECT_EQ(many.in_commits, 6U);
+  EXPECT_EQ(many.in_steps, 7U) << "none goes before the next one has come";
 }
 
 }  // namespace

@@ -36,16 +36,16 @@ StandingCheckpoints look_for_checkpoints(const std::vector<std::string>& store_d
 RunCheckpoints run_checkpoints(const TrainConfig& config, std::uint64_t num_steps,
                                std::span<const std::uint64_t> epoch_ends, const StandingCheckpoints& standing) {
   RunCheckpoints checkpoints{.num_standing = standing.num_standing, .goes_on_between = standing.goes_on_between};
+  // That of the step it goes on from may be due still.
+  const std::uint64_t done = standing.goes_on_between && standing.step > 0 ? standing.step - 1 : standing.step;
   if (config.save_strategy == RunStrategy::kSteps && num_steps > 0) {
     const std::uint64_t interval = config.save_steps.resolve(num_steps);
     const std::uint64_t before_last = (num_steps - 1) / interval;
-    checkpoints.num_to_come = before_last - std::min(before_last, standing.step / interval);
+    checkpoints.num_to_come = before_last - std::min(before_last, done / interval);
     checkpoints.is_every_step = interval == 1;
   } else if (config.save_strategy == RunStrategy::kEpoch) {
-    checkpoints.num_to_come =
-        static_cast<std::uint64_t>(std::count_if(epoch_ends.begin(), epoch_ends.end(), [&](std::uint64_t step) {
-          return step > standing.step && step < num_steps;
-        }));
+    checkpoints.num_to_come = static_cast<std::uint64_t>(std::count_if(
+        epoch_ends.begin(), epoch_ends.end(), [&](std::uint64_t step) { return step > done && step < num_steps; }));
   }
   checkpoints.least_kept = config.load_best_model_at_end ? 2 : 1;  // the best stays beside the newest
   if (config.save_total_limit) checkpoints.most_kept = *config.save_total_limit;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -264,12 +265,15 @@ void Trainer::keep_last_step() {
 std::string Trainer::what_is_full(const IoError& failure) const {
   const TrainingSession& session = *parts_.session;
   const std::vector<std::uint64_t> missing = session.missing_bytes();
+  const std::vector<std::string> directories = session.store().directories();
   for (std::size_t idx = 0; idx < missing.size(); ++idx) {
-    if (missing[idx] == 0) continue;
+    const std::string& directory = directories[idx];
+    const bool is_it = std::string_view(failure.what()).find(directory) != std::string_view::npos;
+    if (missing[idx] == 0 || !is_it) continue;
     return fmt::format(
-        "the drive of '{}' is full: free {} there for the run to go on; every checkpoint that is kept takes up to {} "
-        "more (save_total_limit)",
-        session.store().directories()[idx], format_bytes(missing[idx]), format_bytes(session.state_bytes()));
+        "the drive of '{}' is full: free {} there for the run to go on to its end, up to {} of it for each checkpoint "
+        "that is kept (save_total_limit)",
+        directory, format_bytes(missing[idx]), format_bytes(session.state_bytes()));
   }
   return failure.what();
 }

@@ -174,7 +174,10 @@ RunCheckpoints TrainingJob::checkpoints() const {
   }
   StandingCheckpoints standing;
   if (start_ == JobStart::kResume) {
+    require_state();
     standing = look_for_checkpoints(store_directories_, folder_->checkpoints(), return_step_);
+    // A best checkpoint that is gone is forgotten with a commit.
+    if (return_step_ && config_.load_best_model_at_end) standing.goes_on_between = true;
   }
   return run_checkpoints(config_, total_steps_, epoch_ends, standing);
 }
@@ -202,6 +205,7 @@ std::uint64_t TrainingJob::num_held_out_examples() const {
 
 void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, const ProgressSink& progress) {
   if (start_ == JobStart::kNew && config_.overwrite_output_dir) remove_old_run();
+  if (start_ == JobStart::kResume) require_state();
   for (const std::string& directory : store_directories_) make_model_folder(directory);
   session_ = std::make_unique<TrainingSession>(SessionOptions{.model = &model_,
                                                               .schedule = memory.schedule,
@@ -297,6 +301,17 @@ void TrainingJob::drop_strays() {
   }
   for (const std::uint64_t step : folders) {
     if (step > position_.step) folder_->remove_checkpoint(step);
+  }
+}
+
+// Without it a run would begin again, and its checkpoints be dropped one by one.
+void TrainingJob::require_state() const {
+  for (const std::string& directory : store_directories_) {
+    if (std::filesystem::exists(directory)) continue;
+    throw InvalidInput(
+        fmt::format("the state of the run in {} is not there: '{}' is gone; mount its drive, or start again with "
+                    "overwrite_output_dir=true",
+                    config_.output_dir, directory));
   }
 }
 

@@ -95,6 +95,7 @@ class TrainingJob {
   void drop_strays();
   // Of a run that has gone back: a best checkpoint that was dropped since cannot be its result.
   void forget_lost_best();
+  void require_state() const;
   void open_log();
 
   TrainConfig config_;

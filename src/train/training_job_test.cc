@@ -136,10 +136,27 @@ TEST_F(TrainingJobs, WhatStandsAndWhatIsToComeIsCounted) {
   const RunCheckpoints between = checkpoints(other, JobStart::kResume);
   EXPECT_EQ(between.num_standing, 0U);
   EXPECT_TRUE(between.goes_on_between) << "from its end, which is no checkpoint";
+  other.save_strategy = RunStrategy::kSteps;
+  other.save_steps = {.steps = 2};
+  other.max_steps = 5;
+  EXPECT_EQ(checkpoints(other, JobStart::kResume).num_to_come, 2U) << "that of step 2 is due still, and 4";
   other.save_strategy = RunStrategy::kEpoch;
   other.max_steps.reset();
   other.num_epochs = 3;
   EXPECT_EQ(checkpoints(other, JobStart::kResume).num_to_come, 2U) << "the last one is at the end";
+}
+
+TEST_F(TrainingJobs, ARunWhoseDriveIsGoneDoesNotBeginAgain) {
+  TrainConfig apart = config();
+  apart.cache = {path("drive")};
+  std::filesystem::create_directory(path("drive"));
+  run(apart, JobStart::kNew);
+  std::filesystem::rename(path("drive"), path("unmounted"));
+  std::filesystem::create_directory(path("drive"));
+  TrainingJob job(apart, JobStart::kResume, BadRows::kRefuse, {});
+  EXPECT_THROW(job.checkpoints(), InvalidInput);
+  EXPECT_THROW(open(job), InvalidInput);
+  EXPECT_TRUE(std::filesystem::is_empty(path("drive")));
 }
 
 TEST_F(TrainingJobs, ARunThatIsReplacedLeavesNothingInItsOwnCache) {

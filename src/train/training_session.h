@@ -106,7 +106,7 @@ class TrainingSession {
   // Sets room on the drives aside for the steps up to the next commit beside what is kept, so that a drive that will be
   // full shows while everything is committed. Throws IoError.
   void reserve_space();
-  // For each store directory, what must be freed on its drive for the run to go on from its last commit.
+  // For each store directory, what must be freed on its drive for the run to go on to its end from its last commit.
   std::vector<std::uint64_t> missing_bytes() const;
   std::uint64_t state_bytes() const;  // of a commit, on all drives together
 
