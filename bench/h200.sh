@@ -17,6 +17,8 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
 export LD_LIBRARY_PATH=$dist/lib:${LD_LIBRARY_PATH:-}
 
+failures=0
+
 wanted() { [[ $chosen == "  " || $chosen == *" $1 "* ]]; }
 
 # figure NAME what `sluice bench step` takes...
@@ -36,6 +38,7 @@ figure() {
   done
   if ! wait "$run"; then
     printf '%-12s failed: %s\n' "$name" "$(tail -1 "$out/$name.err")"
+    failures=$((failures + 1))
     return 0
   fi
   python3 - "$out/$name.json" "$name" "$peak" <<'PY'
@@ -49,8 +52,10 @@ PY
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 if wanted tests; then
   for test in cuda_test cuda_train_test; do
-    if "$tests/$test" >"$out/$test.txt" 2>&1; then state=pass; else state=FAIL; fi
-    echo "$test: $state, $(grep -c '       OK' "$out/$test.txt" || true) ok; $(grep '^loss' "$out/$test.txt" || true)"
+    state=pass
+    "$tests/$test" >"$out/$test.txt" 2>&1 || { state=FAIL; failures=$((failures + 1)); }
+    echo "$test: $state"
+    sed -n '/FAILED/p; /PASSED/p; /^loss/p' "$out/$test.txt"
   done
 fi
 if wanted kernels; then
@@ -91,3 +96,5 @@ if wanted qlora-70b || wanted qlora-70b-nvme; then
   figure qlora-70b --model "$big" --seq 4096 --accumulate 4 "${adapter[@]}" gpu_memory=24GiB host_memory=70GiB
   figure qlora-70b-nvme --model "$big" --seq 4096 --accumulate 4 "${adapter[@]}" gpu_memory=24GiB host_memory=16GiB
 fi
+
+((failures == 0)) || { echo "$failures failed, see $out" >&2; exit 1; }

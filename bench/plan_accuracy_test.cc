@@ -142,7 +142,7 @@ TEST(PlanAccuracy, BytesOfEveryTierAreAsPlanned) {
                ratio(found.drives_peak_bytes, planned.drives.total()), format_bytes(planned.drives.total()));
     EXPECT_NEAR(ratio(found.device_peak_bytes, planned.device.total()), 1, 0.05) << one.name;
     EXPECT_NEAR(ratio(found.host_peak_bytes, planned.host.total()), 1, 0.05) << one.name;
-    EXPECT_NEAR(ratio(found.drives_peak_bytes, planned.drives.total()), 1, 0.05) << one.name;
+    EXPECT_NEAR(ratio(found.drives_peak_bytes, planned.drives.total()), 1, 0.02) << one.name;
   }
 }
 

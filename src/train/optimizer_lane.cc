@@ -8,27 +8,20 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/random.h"
 #include "base/units.h"
 #include "model/adapter_layout.h"
 #include "model/slice_layout.h"
-#include "ops/sgd.h"
 #include "plan/step_memory.h"
 #include "train/state_keys.h"
+#include "train/window_update.h"
 
 namespace sluice {
 namespace {
 
 std::uint64_t chunk_bytes_of(const SliceStore* store) { return store != nullptr ? store->chunk_bytes() : kBlockBytes; }
 
-static_assert(OptimizerLayout::kBlock == kMomentBlock && kParameterAlignment % kMomentBlock == 0,
-              "a block of moments is of one parameter, and of one window");
-
 // Windows that threads share out together: enough for many of them.
 constexpr std::size_t kTogether = 64;
-
-// Decay is for matrices: norms and biases are left alone, as transformers' Trainer does.
-bool decays(const Parameter& parameter) { return parameter.shape.rank() > 1; }
 
 }  // namespace
 
@@ -40,7 +33,11 @@ class OptimizerLane::Pass {
       : lane_(lane),
         options_(lane.options_),
         arch_(*options_.arch),
-        settings_(settings),
+        rule_{.adam = settings,
+              .optimizer = options_.schedule->optimizer,
+              .dtype = trained_dtype(arch_, options_.schedule->dtype),
+              .momentum = options_.momentum,
+              .seed = options_.seed},
         gradients_(std::move(gradients)),
         promises_(promises) {
     for (const Buffer& buffer : lane.windows_) free_.push_back(buffer.bytes());
@@ -61,7 +58,6 @@ class OptimizerLane::Pass {
     Home optimizer = Home::kHost;
     Home gradients = Home::kHost;
     DType gradient_dtype = DType::kF32;
-    std::uint64_t gradient_width = sizeof(float);
     SliceRef old_weights, old_optimizer, old_gradients;
     std::optional<SliceWriter> new_weights, new_optimizer;
     bool on_card = false;       // all of it
@@ -97,7 +93,6 @@ class OptimizerLane::Pass {
     slice->optimizer = homes.optimizer;
     slice->gradients = homes.gradients;
     slice->gradient_dtype = gradient_home_dtype(arch_, *options_.schedule, slice_idx);
-    slice->gradient_width = size_bytes(slice->gradient_dtype);
     slice->on_card = updates_on_card(arch_, *options_.schedule, slice_idx);
     RunKeeper& keeper = *options_.keeper;
     if (slice->weights == Home::kNvme) {
@@ -145,7 +140,7 @@ class OptimizerLane::Pass {
     if (!is_direct(slice.weights) || !is_direct(slice.optimizer) || !is_direct(slice.gradients)) {
       window.memory = take_memory();
     }
-    const std::uint64_t weight_bytes = size_bytes(trained_dtype(arch_, options_.schedule->dtype));
+    const std::uint64_t weight_bytes = size_bytes(rule_.dtype);
     const std::uint64_t step = slice.state->window_elements();
     std::span<std::byte> rest = window.memory;
     const auto part = [&](const std::string& key, Home home, const SliceRef& version, std::uint64_t offset,
@@ -181,9 +176,9 @@ class OptimizerLane::Pass {
       window.optimizer = part(optimizer_key(arch_, slice_idx), slice.optimizer, slice.old_optimizer,
                               window.first / step * stride, stride, stride);
     }
-    window.gradients =
-        part(gradients_key(arch_, slice_idx), slice.gradients, slice.old_gradients, window.first * slice.gradient_width,
-             step * slice.gradient_width, window.count * slice.gradient_width);
+    const std::uint64_t gradient_bytes = size_bytes(slice.gradient_dtype);
+    window.gradients = part(gradients_key(arch_, slice_idx), slice.gradients, slice.old_gradients,
+                            window.first * gradient_bytes, step * gradient_bytes, window.count * gradient_bytes);
   }
 
   void arrive(Part& part) const {
@@ -270,58 +265,20 @@ class OptimizerLane::Pass {
   }
 
   void update(Stream& stream, std::span<const Window> windows) const {
-    std::vector<AdamW> parts;
+    std::vector<UpdateWindow> updated;
+    updated.reserve(windows.size());
     for (const Window& window : windows) {
-      for (const Parameter& parameter : window.slice->layout.parameters()) update(stream, window, parameter, parts);
+      updated.push_back({.slice_idx = window.slice->slice_idx,
+                         .layout = &window.slice->layout,
+                         .state = &*window.slice->state,
+                         .first = window.first,
+                         .count = window.count,
+                         .weights = window.weights.bytes,
+                         .optimizer = window.optimizer.bytes,
+                         .gradients = window.gradients.bytes,
+                         .gradient_dtype = window.slice->gradient_dtype});
     }
-    if (!parts.empty()) adamw(stream, parts);
-  }
-
-  // What of the parameter lies in the window: SGD now, AdamW as one of the parts.
-  void update(Stream& stream, const Window& window, const Parameter& parameter, std::vector<AdamW>& parts) const {
-    const std::uint64_t begin = std::max(parameter.offset, window.first);
-    const std::uint64_t end = std::min(parameter.offset + static_cast<std::uint64_t>(parameter.shape.num_elements()),
-                                       window.first + window.count);
-    if (begin >= end) return;
-    const std::uint64_t at = begin - window.first;
-    const std::uint64_t count = end - begin;
-    const Shape shape{static_cast<std::int64_t>(count)};
-    const DType dtype = trained_dtype(arch_, options_.schedule->dtype);
-    const OptimizerLayout::Views state = window.slice->state->view(window.optimizer.bytes, at, count);
-    const TensorView weight(window.weights.bytes.subspan(at * size_bytes(dtype), count * size_bytes(dtype)), dtype,
-                            shape);
-    const std::uint64_t width = window.slice->gradient_width;
-    const TensorView grad(window.gradients.bytes.subspan(at * width, count * width), window.slice->gradient_dtype,
-                          shape);
-    const double weight_decay = decays(parameter) ? settings_.weight_decay : 0;
-    if (is_sgd(options_.schedule->optimizer)) {
-      sgd(stream, {.settings = {.learning_rate = settings_.learning_rate,
-                                .momentum = options_.momentum,
-                                .weight_decay = weight_decay,
-                                .grad_scale = settings_.grad_scale},
-                   .weight = weight,
-                   .trailing = state.trailing,
-                   .grad = grad,
-                   .velocity = state.velocity});
-      return;
-    }
-    AdamW args{.settings = settings_,
-               .weight = weight,
-               .trailing = state.trailing,
-               .grad = grad,
-               .m = state.m,
-               .v = state.v,
-               .m_absmax = state.m_absmax,
-               .v_absmax = state.v_absmax,
-               .seed = seed_of(window.slice->slice_idx),
-               .first_element = static_cast<std::int64_t>(begin)};
-    args.settings.weight_decay = weight_decay;
-    parts.push_back(args);
-  }
-
-  // Another one for each slice of a run.
-  std::uint64_t seed_of(std::size_t slice_idx) const {
-    return Random(Random(options_.seed).next() ^ static_cast<std::uint64_t>(slice_idx)).next();
+    update_windows(stream, rule_, updated);
   }
 
   void finish_oldest() {
@@ -348,7 +305,7 @@ class OptimizerLane::Pass {
   OptimizerLane& lane_;
   const Options& options_;
   const Architecture& arch_;
-  AdamWSettings settings_;
+  UpdateRule rule_;
   std::vector<SliceRef> gradients_;  // null for those that live in memory
   std::vector<std::promise<void>>& promises_;
   std::vector<std::span<std::byte>> free_;
