@@ -96,6 +96,36 @@ TEST_F(StoredNf4, ABlockIsReadAsTheSameBlockIsPacked) {
   }
 }
 
+// More than are unpacked at once, and not a whole number of what shares a scale.
+TEST(StoredNf4Pieces, OfALargeMatrixAreOfTheWhole) {
+  nlohmann::json config = streamable_config();
+  config.update({{"hidden_size", 2048},
+                 {"intermediate_size", 2250},
+                 {"num_hidden_layers", 1},
+                 {"vocab_size", 64},
+                 {"head_dim", 64}});
+  const ScratchDirectory plain, packed;
+  make_random_model(plain.path(), config, {.seed = 5}, 2);
+  config["quantization_config"] = nlohmann::json(nf4_quantization_config(DType::kBF16));
+  make_random_model(packed.path(), config, {.seed = 5}, 2);
+  const OpenedModel opened(plain.path());
+  Architecture arch = opened.arch();
+  arch.adapter = make_adapter(opened.model(), {.base = BaseFormat::kNf4, .targets = {}});
+  const PackedBlock block(arch, DType::kBF16);
+  const std::size_t slice_idx = block_slice(arch, 0);
+  CpuDevice device(Device::kAlignment, 2);
+  const auto stream = device.make_stream("test");
+  std::vector<std::byte> expected(block.slice_bytes());
+  opened.slices().read(slice_idx, DType::kBF16, expected);
+  std::vector<std::byte> as_packed(block.size_bytes());
+  block.pack(*stream, expected, as_packed);
+  block.unpack(*stream, as_packed, expected);
+  stream->synchronize();
+  std::vector<std::byte> found(block.slice_bytes());
+  OpenedModel(packed.path()).slices().read(slice_idx, DType::kBF16, found);
+  EXPECT_TRUE(found == expected);
+}
+
 TEST_F(StoredNf4, TakesFourBitsAnElementAndALittle) {
   const OpenedModel packed(packed_.path());
   const std::string weight = "model.layers.1.mlp.gate_proj.weight";
