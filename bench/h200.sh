@@ -3,10 +3,13 @@
 # The figures of docs/performance.md, on a machine with one large card, 125 GiB of memory and 64 GiB of free disk:
 #   scripts/build portable --target dist; scripts/build portable --target cuda_dist
 #   bench/h200.sh DIST CUDA_DIST [NAME...]      the folders made above; which figures, instead of all
-# Each prints a line: name, tokens/s, seconds a step, planned seconds, the busiest lane and its seconds, MiB on the card.
-# cuDNN and cuBLASLt are found through LD_LIBRARY_PATH. Results stay in $OUT, or in /tmp/sluice-h200.
+# Each prints a line: name, tokens/s, seconds a step, planned seconds, the busiest lane and its seconds, what
+# the drives need at their measured speeds, MiB on the card, seconds before the first step.
+# cuDNN and cuBLASLt are found through LD_LIBRARY_PATH. Results stay in $OUT, or in /tmp/sluice-h200. STEPS: that are
+# measured in each, 2 unless said. `kernels` prints ours, beside torch's where python3 has it.
 set -euo pipefail
 
+here=$(dirname "$(realpath "$0")")
 dist=$(realpath "${1:?usage: bench/h200.sh DIST CUDA_DIST [NAME...]}")
 tests=$(realpath "${2:?usage: bench/h200.sh DIST CUDA_DIST [NAME...]}")
 shift 2
@@ -28,7 +31,7 @@ figure() {
   wanted "$name" || return 0
   local cache=$work/cache peak=0 used
   mkdir -p "$cache"
-  "$dist/sluice" bench step --device cuda --cache "$cache" --warm-up 1 --steps 2 --json "$@" \
+  "$dist/sluice" bench step --device cuda --cache "$cache" --warm-up 1 --steps "${STEPS:-2}" --json "$@" \
     >"$out/$name.json" 2>"$out/$name.err" &
   local run=$!
   while kill -0 "$run" 2>/dev/null; do
@@ -45,7 +48,11 @@ figure() {
 import json, sys
 found = json.load(open(sys.argv[1]))
 print(f"{sys.argv[2]:12} {found['tokens_per_s']:8.0f} tokens/s {found['step_s']:8.2f} s, planned "
-      f"{found['planned']['step_s']:.2f} s, {found['bound']} {found['bound_s']:.2f} s, {sys.argv[3]} MiB")
+      f"{found['planned']['step_s']:.2f} s, {found['bound']} {found['bound_s']:.2f} s, drives {found['drives_s']:.2f} s, "
+      f"{sys.argv[3]} MiB; set-up {found['setup']['memory_s']:.0f} + {found['setup']['load_s']:.0f} s")
+for tier, bytes in found['bytes'].items():
+    if bytes['planned'] != bytes['peak']:
+        print(f"{'':12} {tier}: planned {bytes['planned']}, at most {bytes['peak']}")
 PY
 }
 
@@ -59,7 +66,10 @@ if wanted tests; then
   done
 fi
 if wanted kernels; then
-  "$tests/cuda_test" --gtest_also_run_disabled_tests --gtest_filter='CudaSpeed*' | tee "$out/kernels.txt"
+  if python3 -c 'import torch' 2>/dev/null; then
+    "$here/beside_torch.py" "$tests/cuda_test" | tee "$out/beside-torch.txt" || failures=$((failures + 1))
+  fi
+  "$tests/cuda_test" --gtest_also_run_disabled_tests --gtest_filter='Cuda*Speed.*' | tee "$out/kernels.txt"
 fi
 
 # Most figures are of one model.

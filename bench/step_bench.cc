@@ -110,6 +110,7 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
     if (file) file->add(span);
   });
   const JobMemory& memory = options.run->memory;
+  const std::int64_t opened_ns = clock.now_ns();
   TrainingSession session({.model = options.model,
                            .schedule = memory.schedule,
                            .buffers = memory.buffers,
@@ -120,6 +121,7 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
                            .num_threads = memory.num_threads,
                            .momentum = options.momentum,
                            .trace = &trace});
+  const std::int64_t taken_ns = clock.now_ns();
   session.begin(*options.weights, "step 0", progress);
   RandomTokens tokens(options.run->plan.request);
   std::vector<std::int64_t> ends_ns;  // of each step, the first entry where they begin
@@ -155,6 +157,8 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
   result.host_peak_bytes = use.host.peak_bytes;
   result.drives_peak_bytes = use.drives.peak_bytes;
   result.peak_rss_bytes = peak_rss_bytes();
+  result.memory_s = static_cast<double>(taken_ns - opened_ns) * 1e-9;
+  result.load_s = static_cast<double>(ends_ns.front() - taken_ns) * 1e-9;
   return result;
 }
 

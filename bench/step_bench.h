@@ -49,6 +49,8 @@ struct StepBenchResult {
   std::uint64_t host_peak_bytes = 0;
   std::uint64_t drives_peak_bytes = 0;
   std::uint64_t peak_rss_bytes = 0;
+  double memory_s = 0;  // before the first step: to take all memory
+  double load_s = 0;    // and to fill it with weights
 };
 
 // Throws what a session throws; Cancelled when interrupted.

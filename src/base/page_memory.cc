@@ -3,8 +3,12 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -16,6 +20,18 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kHugePageBytes = 2 * kMiB;
+constexpr std::uint64_t kPopulatedAtOnce = 64 * kMiB;
+
+// MADV_POPULATE_WRITE is of Linux 5.14; before it a page arrives when something is written there.
+void populate_pages(std::span<std::byte> memory) {
+#ifdef MADV_POPULATE_WRITE
+  if (::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) == 0) return;
+#endif
+  for (std::uint64_t at = 0; at < memory.size(); at += kPageBytes) {
+    volatile std::byte* const page = memory.data() + at;
+    *page = *page;
+  }
+}
 
 }  // namespace
 
@@ -40,6 +56,21 @@ PageMemory::PageMemory(std::uint64_t size_bytes) {
     ::madvise(begin, size_bytes, MADV_HUGEPAGE);
   }
   memory_ = {begin, size_bytes};
+}
+
+void PageMemory::populate() const {
+  const std::uint64_t num_parts = (memory_.size() + kPopulatedAtOnce - 1) / kPopulatedAtOnce;
+  std::atomic<std::uint64_t> next{0};
+  const auto work = [&] {
+    for (std::uint64_t part = next++; part < num_parts; part = next++) {
+      const std::uint64_t first = part * kPopulatedAtOnce;
+      populate_pages(memory_.subspan(first, std::min(kPopulatedAtOnce, memory_.size() - first)));
+    }
+  };
+  std::vector<std::jthread> others;
+  const std::uint64_t num_threads = std::min<std::uint64_t>(std::thread::hardware_concurrency(), num_parts);
+  for (std::uint64_t idx = 1; idx < num_threads; ++idx) others.emplace_back(work);
+  work();
 }
 
 PageMemory::~PageMemory() {

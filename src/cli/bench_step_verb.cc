@@ -178,6 +178,7 @@ Json to_json(const StepBenchResult& result, const RunPlan& run) {
             {"host", tier(memory.host.total(), result.host_peak_bytes)},
             {"drives", tier(memory.drives.total(), result.drives_peak_bytes)}}},
           {"peak_rss_bytes", result.peak_rss_bytes},
+          {"setup", {{"memory_s", result.memory_s}, {"load_s", result.load_s}}},
           {"steps", steps}};
 }
 
@@ -198,11 +199,13 @@ std::string to_text(const StepBenchResult& result, const RunPlan& run) {
   return fmt::format(
       "{}\n{} bounds a step: {:.2f} times its busy time. {:.0f} tokens/s; medians of {} steps.\n"
       "What it read and wrote takes the drives {} at the speeds they were measured at.\n"
-      "At most: device {}, host {}, drives {}; process {}.\n",
+      "At most: device {}, host {}, drives {}; process {}.\n"
+      "Before the first step: {} to take the memory, {} to load the model.\n",
       render_table({"lane", "busy", "of a step", "planned"}, rows), name(result.bound), result.ratio,
       static_cast<double>(plan.request.step_tokens()) / result.step_s, result.steps.size(), seconds(result.drives_s),
       peak(memory.device.total(), result.device_peak_bytes), peak(memory.host.total(), result.host_peak_bytes),
-      peak(memory.drives.total(), result.drives_peak_bytes), format_bytes(result.peak_rss_bytes));
+      peak(memory.drives.total(), result.drives_peak_bytes), format_bytes(result.peak_rss_bytes),
+      seconds(result.memory_s), seconds(result.load_s));
 }
 
 void bench_step(const StepArguments& arguments) {

@@ -125,7 +125,7 @@ class Device {
   virtual std::unique_ptr<Stream> make_stream(const std::string& name) = 0;
   // From the arena that was taken at start. Throws OutOfBudget naming `who`, what was asked and what was left.
   virtual Buffer allocate(std::uint64_t size_bytes, std::string_view who) = 0;
-  // Host memory that the device copies from at full speed and that direct I/O may use.
+  // Host memory that the device copies from at full speed and that direct I/O may use: zero, and every page there.
   virtual Buffer allocate_pinned(std::uint64_t size_bytes) = 0;
   virtual std::uint64_t arena_bytes() const = 0;
   virtual std::uint64_t free_bytes() const = 0;

@@ -2,7 +2,6 @@
 #include "tier/run_keeper.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -63,9 +62,6 @@ void RunKeeper::add(const std::string& key, std::uint64_t size_bytes, Home home,
     run.memory = parts_.device->allocate_pinned(memory_bytes);
   } else if (home == Home::kDevice) {
     run.memory = parts_.device->allocate(memory_bytes, key);
-  }
-  if (home == Home::kHost) std::memset(run.memory.bytes().data(), 0, memory_bytes);
-  if (home == Home::kDevice) {
     to_device_->clear(run.memory.bytes());
     to_device_->synchronize();
   }

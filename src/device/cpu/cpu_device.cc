@@ -39,6 +39,7 @@ Buffer CpuDevice::allocate(std::uint64_t size_bytes, std::string_view who) {
 
 Buffer CpuDevice::allocate_pinned(std::uint64_t size_bytes) {
   auto memory = std::make_shared<PageMemory>(size_bytes);  // owned by the buffer's give-back alone
+  memory->populate();
   const std::span<std::byte> bytes = memory->bytes();
   return Buffer(bytes, [memory](std::span<std::byte>) {});
 }

@@ -22,6 +22,7 @@ class PinnedPages {
  public:
   explicit PinnedPages(std::uint64_t size_bytes) : pages_(size_bytes) {
     if (pages_.size_bytes() == 0) return;
+    pages_.populate();
     const cudaError_t error =
         cudaHostRegister(pages_.bytes().data(), pages_.size_bytes(), cudaHostRegisterPortable | cudaHostRegisterMapped);
     if (error != cudaSuccess) {

@@ -267,9 +267,10 @@ class SpeedTensors {
   TensorView qkv_, dqkv_, out_, dout_, log_sum_exp_;
 };
 
-// Not a check: run it with --gtest_also_run_disabled_tests --gtest_filter='*Speed*'.
-TEST_F(CudaAttentionOp, DISABLED_Speed) {
-  const auto time = [&](const char* way, const Case& c, const CudaDeviceOptions& options) {
+// Not checks: run them with --gtest_also_run_disabled_tests --gtest_filter='*Speed*'.
+class CudaAttentionSpeed : public CudaAttentionOp {
+ protected:
+  void print(const char* way, const Case& c, const CudaDeviceOptions& options) {
     use_card(options);
     const std::unique_ptr<Stream> stream = card().make_stream("speed");
     const SpeedTensors tensors(card(), *stream, c);
@@ -277,32 +278,43 @@ TEST_F(CudaAttentionOp, DISABLED_Speed) {
     for (const AttentionSegment& s : c.segments) pairs += 0.5 * static_cast<double>(s.q_count * s.q_count);
     const double flops = 4 * pairs * static_cast<double>(c.shape.num_heads * c.shape.head_dim);
     const auto seconds = [&](const auto& put) {
-      constexpr int kCount = 10;
-      put();
+      constexpr int kCount = 20;
+      for (int round = 0; round < 3; ++round) put();
       stream->synchronize();
       const auto start = std::chrono::steady_clock::now();
       for (int round = 0; round < kCount; ++round) put();
       stream->synchronize();
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kCount;
     };
-    const double forward = seconds([&] { tensors.put_forward(*stream, c); });
-    const double backward = seconds([&] { tensors.put_backward(*stream, c); });
-    std::printf("%s, %s: forward %.3f ms, %.1f TFLOP/s; backward %.3f ms, %.1f TFLOP/s\n  %s\n", c.name.c_str(), way,
-                forward * 1e3, flops / forward * 1e-12, backward * 1e3, 2.5 * flops / backward * 1e-12,
-                described().c_str());
-  };
+    const auto line = [&](const char* what, double time, double num_flops) {
+      const std::string name = "attention " + c.name + ", " + way + ", " + what;
+      std::printf("%-72s %9.3f ms  %8.1f TFLOP/s\n", name.c_str(), time * 1e3, num_flops / time * 1e-12);
+    };
+    line("forward", seconds([&] { tensors.put_forward(*stream, c); }), flops);
+    line("backward", seconds([&] { tensors.put_backward(*stream, c); }), 2.5 * flops);
+    std::printf("  %s\n", described().c_str());
+  }
+};
+
+// Beside torch's, see bench/beside_torch.py.
+TEST_F(CudaAttentionSpeed, DISABLED_OneDocument) {
+  const Case c = documents("1 x 12000 32/8 of 128", shape_of(32, 8, 128), {12000});
+  print("2 GiB of scratch", c, {.arena_bytes = 4 * kGiB, .scratch_bytes = 2 * kGiB});
+  print("6 GiB of scratch", c, {.arena_bytes = 8 * kGiB, .scratch_bytes = 6 * kGiB});
+  print("12 GiB of scratch", c, {.arena_bytes = 14 * kGiB, .scratch_bytes = 12 * kGiB});
+}
+
+TEST_F(CudaAttentionSpeed, DISABLED_OtherShapes) {
   const CudaDeviceOptions own = {
       .arena_bytes = 2 * kGiB, .scratch_bytes = 64 * kMiB, .attention = CudaAttention::kOwnKernels};
-  for (const Case& c :
-       {documents("1 x 12000, 32/8 of 128", shape_of(32, 8, 128), {12000}),
-        documents("5 documents of 12000, 32/8 of 128", shape_of(32, 8, 128), {3000, 5000, 1000, 2000, 1000})}) {
-    time("own kernels", c, own);
-    time("64 MiB of scratch", c, {.arena_bytes = 2 * kGiB, .scratch_bytes = 64 * kMiB});
-    time("2 GiB of scratch", c, {.arena_bytes = 4 * kGiB, .scratch_bytes = 2 * kGiB});
-    time("12 GiB of scratch", c, {.arena_bytes = 14 * kGiB, .scratch_bytes = 12 * kGiB});
-  }
-  time("own kernels", documents("1 x 12000, 8/4 of 256", shape_of(8, 4, 256), {12000}), own);
-  time("own kernels", documents("1 x 12000, 32/8 of 64", shape_of(32, 8, 64), {12000}), own);
+  const Case five = documents("5 documents of 12000 32/8 of 128", shape_of(32, 8, 128), {3000, 5000, 1000, 2000, 1000});
+  print("64 MiB of scratch", five, {.arena_bytes = 2 * kGiB, .scratch_bytes = 64 * kMiB});
+  print("2 GiB of scratch", five, {.arena_bytes = 4 * kGiB, .scratch_bytes = 2 * kGiB});
+  print("12 GiB of scratch", five, {.arena_bytes = 14 * kGiB, .scratch_bytes = 12 * kGiB});
+  print("own kernels", five, own);
+  print("own kernels", documents("1 x 12000 32/8 of 128", shape_of(32, 8, 128), {12000}), own);
+  print("own kernels", documents("1 x 12000 8/4 of 256", shape_of(8, 4, 256), {12000}), own);
+  print("own kernels", documents("1 x 12000 32/8 of 64", shape_of(32, 8, 64), {12000}), own);
 }
 
 }  // namespace
