@@ -6,9 +6,11 @@
 
 Ours and torch's take turns, twice. A line each: both in TFLOP/s (medians of what was seen), and ours over torch's.
 torch's attention is scaled_dot_product_attention through cuDNN, whose backward does not repeat; ours does, in the memory
-that its line names.
+that its line names. SLUICE_LIBRARY_PATH: where our program finds cuDNN and cuBLASLt, instead of LD_LIBRARY_PATH, which
+torch would take its own from.
 """
 
+import os
 import re
 import statistics
 import subprocess
@@ -76,7 +78,8 @@ def ours(program):
     output = subprocess.run(
         [program, "--gtest_also_run_disabled_tests",
          "--gtest_filter=CudaSpeed.DISABLED_Products:CudaAttentionSpeed.DISABLED_OneDocument"],
-        capture_output=True, text=True, check=True).stdout
+        capture_output=True, text=True, check=True,
+        env={**os.environ, "LD_LIBRARY_PATH": os.environ.get("SLUICE_LIBRARY_PATH", "")}).stdout
     rates = {}
     for line in output.splitlines():
         found = re.match(r"(\S.*?)\s+([0-9.]+) ms\s+([0-9.]+) TFLOP/s", line)

@@ -31,7 +31,7 @@ figure() {
   wanted "$name" || return 0
   local cache=$work/cache peak=0 used
   mkdir -p "$cache"
-  "$dist/sluice" bench step --device cuda --cache "$cache" --warm-up 1 --steps "${STEPS:-2}" --json "$@" \
+  "$dist/sluice" bench step --device cuda --cache "$cache" --warm-up "${warm_up:-1}" --steps "${STEPS:-2}" --json "$@" \
     >"$out/$name.json" 2>"$out/$name.err" &
   local run=$!
   while kill -0 "$run" 2>/dev/null; do
@@ -66,8 +66,8 @@ if wanted tests; then
   done
 fi
 if wanted kernels; then
-  if python3 -c 'import torch' 2>/dev/null; then
-    "$here/beside_torch.py" "$tests/cuda_test" | tee "$out/beside-torch.txt" || failures=$((failures + 1))
+  if env -u LD_LIBRARY_PATH python3 -c 'import torch' 2>/dev/null; then
+    SLUICE_LIBRARY_PATH=$LD_LIBRARY_PATH env -u LD_LIBRARY_PATH "$here/beside_torch.py" "$tests/cuda_test" | tee "$out/beside-torch.txt" || failures=$((failures + 1))
   fi
   "$tests/cuda_test" --gtest_also_run_disabled_tests --gtest_filter='Cuda*Speed.*' | tee "$out/kernels.txt"
 fi
@@ -94,8 +94,11 @@ rm -rf "$work/8b"
 figure qwen --shape qwen2.5-7b --seq 12288 --accumulate 8 "${bf16[@]}" gpu_memory=16GiB host_memory=118GiB
 # Moments on the drive. Updates wait for the norm of all gradients, so that the drive works under the next forward alone:
 # a step comes close to what bounds it where the drive has far more to do than the card, or far less.
+# Two versions of the state take turns on the drive, and places that nothing was written to are slow.
+warm_up=3
 figure t3 --shape llama-3.2-3b --seq 12288 --accumulate 1 "${bf16[@]}" gpu_memory=16GiB host_memory=13GiB
 figure t3-8 --shape llama-3.2-3b --seq 12288 --accumulate 8 "${bf16[@]}" gpu_memory=16GiB host_memory=22GiB
+warm_up=1
 
 # The checkpoint lies in memory, beside the budgets: the disk has no room for it and for a store that holds the base.
 if wanted qlora-70b || wanted qlora-70b-nvme; then

@@ -7,11 +7,15 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "base/units.h"
 #include "bench/statistics.h"
+#include "io/choose_engine.h"
+#include "io/drive_speed.h"
 #include "io/posix/posix_file.h"
 #include "ops/cross_entropy.h"
 #include "train/training_session.h"
@@ -68,20 +72,44 @@ void summarize(StepBenchResult& result) {
   result.drives_s = median_of(result.steps, [](const Step& step) { return step.drives_s; });
 }
 
-double drives_seconds(const std::vector<LaneSpan>& spans, std::int64_t begin_ns, std::int64_t end_ns,
-                      const Machine& machine) {
-  if (machine.drives.empty()) return 0;
-  double read = 0;
-  double written = 0;
+void count_drive_bytes(const std::vector<LaneSpan>& spans, std::int64_t begin_ns, std::int64_t end_ns,
+                       StepBenchResult::Step& step) {
   for (const LaneSpan& span : spans) {
     if (span.end_ns <= begin_ns || span.end_ns > end_ns) continue;
-    if (span.lane == Lane::kNvmeToHost) read += static_cast<double>(span.size_bytes);
-    if (span.lane == Lane::kHostToNvme) written += static_cast<double>(span.size_bytes);
+    if (span.lane == Lane::kNvmeToHost) step.read_bytes += span.size_bytes;
+    if (span.lane == Lane::kHostToNvme) step.written_bytes += span.size_bytes;
   }
+}
+
+double drives_seconds(const StepBenchResult::Step& step, const Machine& machine) {
+  if (machine.drives.empty()) return 0;
+  const auto read = static_cast<double>(step.read_bytes);
+  const auto written = static_cast<double>(step.written_bytes);
   const double read_rate = machine.drives_read_bytes_per_s();
   const double write_rate = machine.drives_write_bytes_per_s();
   return std::max({read / read_rate, written / write_rate,
                    (read + written) / ((read_rate + write_rate) * machine.drives_both_ways())});
+}
+
+// With at most so much that the drives still have room beside what a step left there.
+void measure_drives(const std::vector<std::string>& directories, const StepBenchResult::Step& step,
+                    std::vector<MachineDrive>& drives) {
+  constexpr std::uint64_t kLeastBytes = 64 * kMiB;
+  constexpr std::uint64_t kMostBytes = 4 * kGiB;
+  CHECK(directories.size() == drives.size(), "a directory for each drive");
+  const EngineChoice choice = choose_engine(directories);
+  PosixFileSystem files;
+  const SteadyClock clock;
+  const std::uint64_t moved = std::max(step.read_bytes, step.written_bytes) / drives.size();
+  for (std::size_t idx = 0; idx < drives.size(); ++idx) {
+    const std::uint64_t most = std::min(kMostBytes, files.free_bytes(directories[idx]) / 2);
+    const DriveSpeed speed =
+        measure_drive({.files = files, .engine = *choice.engine, .caching = choice.caching, .clock = clock},
+                      directories[idx], std::min(std::max(moved, kLeastBytes), most));
+    drives[idx].read_bytes_per_s = speed.read_gb_per_s * 1e9;
+    drives[idx].write_bytes_per_s = speed.write_gb_per_s * 1e9;
+    drives[idx].mixed_bytes_per_s = speed.mixed_gb_per_s * 1e9;
+  }
 }
 
 // Seconds in which a lane had something under way, between two times.
@@ -148,9 +176,15 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
     StepBenchResult::Step step{.seconds = static_cast<double>(ends_ns[idx + 1] - ends_ns[idx]) * 1e-9,
                                .busy_s = busy_between(spans, ends_ns[idx], ends_ns[idx + 1])};
     step.bound_s = *std::max_element(step.busy_s.begin(), step.busy_s.end());
-    step.drives_s = drives_seconds(spans, ends_ns[idx], ends_ns[idx + 1], options.run->plan.request.machine);
+    count_drive_bytes(spans, ends_ns[idx], ends_ns[idx + 1], step);
     result.steps.push_back(step);
   }
+  Machine machine = options.run->plan.request.machine;
+  if (options.measures_drives && result.steps.back().read_bytes + result.steps.back().written_bytes > 0) {
+    measure_drives(options.directories, result.steps.back(), machine.drives);
+  }
+  for (StepBenchResult::Step& step : result.steps) step.drives_s = drives_seconds(step, machine);
+  result.drives = std::move(machine.drives);
   summarize(result);
   const SessionUse use = session.use();
   result.device_peak_bytes = use.device.peak_bytes;

@@ -26,6 +26,8 @@ struct StepBenchOptions {
   int num_steps = 5;
   int checkpoint_step = 0;  // after which a checkpoint is taken and kept, and the end committed; 0: neither
   std::string trace_path;   // empty: no file
+  // Afterwards, with as much as a step moves: a drive keeps up the speed of a short look at it only for so long.
+  bool measures_drives = false;
 };
 
 struct StepBenchResult {
@@ -33,7 +35,8 @@ struct StepBenchResult {
     double seconds = 0;
     LaneSeconds busy_s{};
     double bound_s = 0;   // of its busiest lane
-    double drives_s = 0;  // what it read and wrote, over the speeds of the drives, both ways at once where that is less
+    std::uint64_t read_bytes = 0, written_bytes = 0;  // of the drives
+    double drives_s = 0;  // for those, at the speeds of `drives`, both ways at once where that is less
   };
   std::vector<Step> steps;
 
@@ -44,6 +47,7 @@ struct StepBenchResult {
   LaneSeconds busy_s{};
   Lane bound = Lane::kCompute;
   double drives_s = 0;
+  std::vector<MachineDrive> drives;  // as measured afterwards; else as the plan has them
 
   std::uint64_t device_peak_bytes = 0;
   std::uint64_t host_peak_bytes = 0;

@@ -155,7 +155,15 @@ Json to_json(const StepBenchResult& result, const RunPlan& run) {
     steps.push_back({{"step_s", step.seconds},
                      {"bound_s", step.bound_s},
                      {"lanes", lanes_json(step.busy_s)},
+                     {"read_bytes", step.read_bytes},
+                     {"written_bytes", step.written_bytes},
                      {"drives_s", step.drives_s}});
+  }
+  Json drives = Json::array();
+  for (const MachineDrive& drive : result.drives) {
+    drives.push_back({{"read_bytes_per_s", drive.read_bytes_per_s},
+                      {"write_bytes_per_s", drive.write_bytes_per_s},
+                      {"mixed_bytes_per_s", drive.mixed_bytes_per_s}});
   }
   const Plan& plan = run.plan;
   const StepMemory& memory = plan.memory;
@@ -168,6 +176,7 @@ Json to_json(const StepBenchResult& result, const RunPlan& run) {
           {"bound", name(result.bound)},
           {"lanes", lanes_json(result.busy_s)},
           {"drives_s", result.drives_s},
+          {"drives", drives},
           {"tokens_per_s", static_cast<double>(plan.request.step_tokens()) / result.step_s},
           {"planned",
            {{"step_s", plan.forecast.step_s},
@@ -198,7 +207,7 @@ std::string to_text(const StepBenchResult& result, const RunPlan& run) {
   };
   return fmt::format(
       "{}\n{} bounds a step: {:.2f} times its busy time. {:.0f} tokens/s; medians of {} steps.\n"
-      "What it read and wrote takes the drives {} at the speeds they were measured at.\n"
+      "What it read and wrote takes the drives {} at the speeds that they keep up.\n"
       "At most: device {}, host {}, drives {}; process {}.\n"
       "Before the first step: {} to take the memory, {} to load the model.\n",
       render_table({"lane", "busy", "of a step", "planned"}, rows), name(result.bound), result.ratio,
@@ -249,7 +258,8 @@ void bench_step(const StepArguments& arguments) {
                                                  .momentum = config.momentum,
                                                  .num_warm_up = arguments.warm_up,
                                                  .num_steps = arguments.steps,
-                                                 .trace_path = arguments.trace},
+                                                 .trace_path = arguments.trace,
+                                                 .measures_drives = true},
                                                 display.sink());
   display.finish();
   if (arguments.json) {
