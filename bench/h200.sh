@@ -6,7 +6,7 @@
 # Each prints a line: name, tokens/s, seconds a step, planned seconds, the busiest lane and its seconds, what
 # the drives need at their measured speeds, MiB on the card, seconds before the first step.
 # cuDNN and cuBLASLt are found through LD_LIBRARY_PATH. Results stay in $OUT, or in /tmp/sluice-h200. STEPS: that are
-# measured in each, 2 unless said. `kernels` prints ours, beside torch's where python3 has it.
+# measured in each, 2 unless said. `torch` needs it in python3.
 set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")
@@ -65,10 +65,11 @@ if wanted tests; then
     sed -n '/FAILED/p; /PASSED/p; /^loss/p' "$out/$test.txt"
   done
 fi
+if wanted torch; then
+  SLUICE_LIBRARY_PATH=$LD_LIBRARY_PATH env -u LD_LIBRARY_PATH "$here/beside_torch.py" "$tests/cuda_test" |
+    tee "$out/beside-torch.txt" || failures=$((failures + 1))
+fi
 if wanted kernels; then
-  if env -u LD_LIBRARY_PATH python3 -c 'import torch' 2>/dev/null; then
-    SLUICE_LIBRARY_PATH=$LD_LIBRARY_PATH env -u LD_LIBRARY_PATH "$here/beside_torch.py" "$tests/cuda_test" | tee "$out/beside-torch.txt" || failures=$((failures + 1))
-  fi
   "$tests/cuda_test" --gtest_also_run_disabled_tests --gtest_filter='Cuda*Speed.*' | tee "$out/kernels.txt"
 fi
 
@@ -96,7 +97,8 @@ figure qwen --shape qwen2.5-7b --seq 12288 --accumulate 8 "${bf16[@]}" gpu_memor
 # a step comes close to what bounds it where the drive has far more to do than the card, or far less.
 # Two versions of the state take turns on the drive, and places that nothing was written to are slow.
 warm_up=3
-figure t3 --shape llama-3.2-3b --seq 12288 --accumulate 1 "${bf16[@]}" gpu_memory=16GiB host_memory=13GiB
+figure t3 --shape llama-3.2-3b --seq 12288 --accumulate 1 "${bf16[@]}" gpu_memory=16GiB host_memory=13GiB \
+  --trace "$out/t3-trace.json"
 figure t3-8 --shape llama-3.2-3b --seq 12288 --accumulate 8 "${bf16[@]}" gpu_memory=16GiB host_memory=22GiB
 warm_up=1
 

@@ -3,6 +3,7 @@
 // time. Needs a card; skips where there is none, saying why.
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct Way {
   std::string name;
   Schedule schedule;
   SliceHomes homes;
+  std::optional<SliceHomes> every_third = std::nullopt;  // of the slices, instead
 };
 
 std::vector<Way> ways() {
@@ -41,7 +43,9 @@ std::vector<Way> ways() {
           {"drives", {.wave = 3, .boundaries = Home::kNvme}, kOnDrives},
           {"host and drives", {.wave = 4, .boundaries = Home::kHost}, {Home::kHost, Home::kNvme, Home::kHost}},
           {"weights on the device", {.wave = 1}, {Home::kDevice, Home::kHost, Home::kHost}},
-          {"gradients on the device", {.wave = 1}, {Home::kHost, Home::kNvme, Home::kDevice}}};
+          {"gradients on the device", {.wave = 1}, {Home::kHost, Home::kNvme, Home::kDevice}},
+          {"some in host memory", {.wave = 4, .is_one_wave = true, .boundaries = Home::kHost}, kOnHost, kOnDevice},
+          {"some on the drives", {.wave = 2, .group = 2, .weight_places = 3}, kOnDrives, kOnDevice}};
 }
 
 class CudaTrain : public testing::Test {
@@ -61,6 +65,9 @@ class CudaTrain : public testing::Test {
     way.schedule.dtype = dtype;
     way.schedule.batch_tokens = kRunBatchTokens;
     way.schedule.homes.assign(num_slices(model.arch), way.homes);
+    for (std::size_t idx = 2; way.every_third && idx < num_slices(model.arch); idx += 3) {
+      way.schedule.homes[idx] = *way.every_third;
+    }
     way.schedule.device = device.kind();
     const SessionOptions options{.model = &model,
                                  .schedule = way.schedule,

@@ -51,6 +51,15 @@ std::uint64_t bytes_of(const PlacementRequest& request, const Schedule& schedule
   return sizes.optimizer_bytes;
 }
 
+// So many of [0, total), evenly.
+std::vector<std::size_t> spread_evenly(std::size_t count, std::size_t total) {
+  std::vector<std::size_t> chosen;
+  for (std::size_t idx = 0; idx < total; ++idx) {
+    if ((idx + 1) * count / total > idx * count / total) chosen.push_back(idx);
+  }
+  return chosen;
+}
+
 // Moves from the drives to host memory what `room` holds of it.
 void fill_host(const PlacementRequest& request, Schedule& schedule, Part part, std::uint64_t& room) {
   const Architecture& arch = *request.arch;
@@ -64,13 +73,14 @@ void fill_host(const PlacementRequest& request, Schedule& schedule, Part part, s
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
     if (slice_id(arch, slice_idx).kind != SliceKind::kBlock) move(slice_idx);
   }
-  const std::int64_t num_layers = arch.num_layers();
-  if (num_layers == 0) return;
-  const std::uint64_t block = bytes_of(request, schedule, block_slice(arch, 0), part);
-  const std::int64_t count = block == 0 ? num_layers : std::min(num_layers, static_cast<std::int64_t>(room / block));
-  for (std::int64_t layer_idx = 0; layer_idx < num_layers; ++layer_idx) {
-    if ((layer_idx + 1) * count / num_layers > layer_idx * count / num_layers) move(block_slice(arch, layer_idx));
+  std::vector<std::int64_t> blocks;
+  for (std::int64_t layer_idx = 0; layer_idx < arch.num_layers(); ++layer_idx) {
+    if (home_of(schedule.homes[block_slice(arch, layer_idx)], part) == Home::kNvme) blocks.push_back(layer_idx);
   }
+  if (blocks.empty()) return;
+  const std::uint64_t block = bytes_of(request, schedule, block_slice(arch, blocks.front()), part);
+  const std::size_t count = block == 0 ? blocks.size() : std::min<std::size_t>(blocks.size(), room / block);
+  for (const std::size_t idx : spread_evenly(count, blocks.size())) move(block_slice(arch, blocks[idx]));
 }
 
 // What of adapters is written in every step is small, and comes first: then nothing is written to the drives.
@@ -101,11 +111,16 @@ std::size_t least_gradient_places(const Architecture& arch, const Schedule& sche
                                arch.tied_head && !arch.adapter.exists() ? 2 : 1);
 }
 
-Placed place(const PlacementRequest& request, Schedule schedule, Residence residence) {
+Placed place(const PlacementRequest& request, Schedule schedule, Residence residence, std::int64_t num_resident) {
   const Home gradients =
       residence == Residence::kDevice || residence == Residence::kGradientsDevice ? Home::kDevice : Home::kHost;
   const Home rest = residence == Residence::kDevice ? Home::kDevice : Home::kHost;
   schedule.homes.assign(num_slices(*request.arch), {.weights = rest, .optimizer = rest, .gradients = gradients});
+  const auto num_layers = static_cast<std::size_t>(request.arch->num_layers());
+  for (const std::size_t layer_idx : spread_evenly(static_cast<std::size_t>(num_resident), num_layers)) {
+    schedule.homes[block_slice(*request.arch, static_cast<std::int64_t>(layer_idx))] = {
+        .weights = Home::kDevice, .optimizer = Home::kDevice, .gradients = Home::kDevice};
+  }
   Placed placed{.schedule = std::move(schedule)};
   placed.memory = memory_of(request, placed);
   if (residence == Residence::kDevice || request.budgets.drives == 0 ||
@@ -128,6 +143,17 @@ Placed place(const PlacementRequest& request, Schedule schedule, Residence resid
   for (const Part part : filling_order(*request.arch, residence)) fill_host(request, placed.schedule, part, room);
   placed.memory = memory_of(request, placed);
   return placed;
+}
+
+std::int64_t spare_resident_blocks(const PlacementRequest& request, const Placed& placed, Residence residence) {
+  const std::int64_t num_layers = request.arch->num_layers();
+  if (residence == Residence::kDevice || num_layers == 0) return 0;
+  // Every block takes as much as the first.
+  const std::uint64_t with_one = place(request, placed.schedule, residence, 1).memory.device.total();
+  const std::uint64_t each = beyond(with_one, placed.memory.device.total());
+  if (each == 0) return 0;
+  const std::uint64_t room = beyond(request.budgets.device, placed.memory.device.total()) / each;
+  return static_cast<std::int64_t>(std::min(room, static_cast<std::uint64_t>(num_layers)));
 }
 
 std::size_t spare_weight_places(const PlacementRequest& request, const Placed& placed) {

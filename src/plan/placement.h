@@ -2,7 +2,8 @@
 // Where a schedule's state goes within budgets. Host memory is filled with weights first, which cross the drives most
 // often, then with gradients or the optimizer's state; or with gradients first, since these go to the drives while
 // little is read from them; beside adapters, with what is trained first. Of each, the ends of the model and then blocks
-// evenly spread over its depth, so that the drives' work is spread over the step. What is left goes to the drives.
+// evenly spread over its depth, so that the drives' work is spread over the step. What is left goes to the drives. Some
+// blocks may stay on the device with all their state: spare memory there is memory like any other.
 #pragma once
 
 #include <cstdint>
@@ -48,18 +49,21 @@ struct PlacementRequest {
   TierBudgets budgets;
 };
 
-// The schedule with homes for all slices; whether its memory fits is for the caller to see.
-Placed place(const PlacementRequest& request, Schedule schedule, Residence residence);
+// The schedule with homes for all slices; whether its memory fits is for the caller to see. `num_resident` blocks stay
+// on the device.
+Placed place(const PlacementRequest& request, Schedule schedule, Residence residence, std::int64_t num_resident = 0);
+// How many could, beside what a placement without any has there.
+std::int64_t spare_resident_blocks(const PlacementRequest& request, const Placed& placed, Residence residence);
 
 // The fewest places that the trainer can work with.
 std::size_t least_weight_places(const Schedule& schedule);
 std::size_t least_gradient_places(const Architecture& arch, const Schedule& schedule);
 // Room for so many more places for weights, within the device's budget.
 std::size_t spare_weight_places(const PlacementRequest& request, const Placed& placed);
-// Room for the intermediates of so many more layers.
 // How many last layers' attention can wait with their boundaries, and the placement where so many do.
 std::int64_t spare_kept_attention(const PlacementRequest& request, const Placed& placed);
 Placed keep_attention(const PlacementRequest& request, Placed placed, std::int64_t num_layers);
+// Room for the intermediates of so many more layers.
 std::int64_t spare_stored_layers(const PlacementRequest& request, const Placed& placed);
 // The same with the intermediates of so many more layers.
 Placed store_layers(const Architecture& arch, Placed placed, std::int64_t num_layers);

@@ -132,6 +132,15 @@ class Search {
       if (residence == Residence::kGradientsDevice && schedule.device != DeviceKind::kCpu) continue;
       Placed least = place(placing_, ample, residence);
       if (!fits(least.memory, request_.budgets)) least = place(placing_, schedule, residence);
+      try_residents(least, residence);
+    }
+  }
+
+  // Blocks that stay on the device need no room below, which may be what makes the rest fit.
+  void try_residents(const Placed& none, Residence residence) {
+    const std::int64_t most = spare_resident_blocks(placing_, none, residence);
+    for (const std::int64_t count : std::set<std::int64_t>{0, most / 2, most}) {
+      const Placed least = count == 0 ? none : place(placing_, none.schedule, residence, count);
       if (!fits(least.memory, request_.budgets)) continue;
       // Without drives there is nothing to choose first.
       if (residence > Residence::kGradientsHost && !any_on_drives(least.schedule)) continue;

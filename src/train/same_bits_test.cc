@@ -29,6 +29,7 @@ struct Way {
   std::string name;
   Schedule schedule;
   SliceHomes homes;
+  std::optional<SliceHomes> every_third = std::nullopt;  // of the slices, instead
   std::size_t num_threads = 2;
 };
 
@@ -50,6 +51,9 @@ class SameBits : public testing::Test {
   Outcome run(const OpenedModel& opened, Architecture arch, Way way, std::int64_t num_steps) {
     way.schedule.batch_tokens = kRunBatchTokens;
     way.schedule.homes.assign(num_slices(arch), way.homes);
+    for (std::size_t idx = 2; way.every_third && idx < num_slices(arch); idx += 3) {
+      way.schedule.homes[idx] = *way.every_third;
+    }
     way.schedule.stored_layers = std::min(way.schedule.stored_layers, arch.num_layers());
     way.schedule.kept_attention = std::min(way.schedule.kept_attention, arch.num_layers());
     const ScratchDirectory directory;
@@ -148,6 +152,14 @@ std::vector<Way> ways() {
       {.name = "mixed",
        .schedule = {.wave = 2, .group = 5, .weight_places = 20, .gradient_places = 6, .stored_layers = 1},
        .homes = {Home::kHost, Home::kNvme, Home::kHost}},
+      {.name = "every third on the device, the others in host memory",
+       .schedule = {.wave = 4, .is_one_wave = true, .boundaries = Home::kHost},
+       .homes = kOnHost,
+       .every_third = kOnDevice},
+      {.name = "every third on the device, the others on the drives",
+       .schedule = {.wave = 2, .group = 2, .weight_places = 3, .gradient_places = 3, .stored_layers = 2},
+       .homes = kOnDrives,
+       .every_third = kOnDevice},
   };
 }
 

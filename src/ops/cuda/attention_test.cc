@@ -2,7 +2,6 @@
 #include "ops/attention.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <span>
@@ -65,6 +64,13 @@ std::vector<Case> cases() {
     all.push_back(with_window(documents("WindowOf" + suffix, shape_of(4, 2, dim), odd), 50));
     all.push_back(with_cap(documents("CapOf" + suffix, shape_of(4, 2, dim), odd), 1.5F));
   }
+  // Where a document is all there is.
+  for (const std::int64_t dim : {64, 80, 96, 128, 256}) {
+    all.push_back(documents("WholeOf" + std::to_string(dim), shape_of(4, 2, dim), {1056}));
+  }
+  all.push_back(documents("WholeOfOneHead", shape_of(2, 2, 128), {1024}));
+  all.push_back(documents("WholeManyHeads", shape_of(32, 8, 128), {1024}));
+  all.push_back(with_window(documents("WholeInAWindow", shape_of(4, 2, 128), {1120}), 300));
   all.push_back(documents("ManyHeads", shape_of(32, 8, 128), {333, 150}));
   all.push_back(documents("ManyHeadsOf64", shape_of(32, 8, 64), {129, 64}));
   all.push_back(documents("Long", shape_of(4, 2, 128), {1500}));
@@ -277,21 +283,12 @@ class CudaAttentionSpeed : public CudaAttentionOp {
     double pairs = 0;  // of queries and keys
     for (const AttentionSegment& s : c.segments) pairs += 0.5 * static_cast<double>(s.q_count * s.q_count);
     const double flops = 4 * pairs * static_cast<double>(c.shape.num_heads * c.shape.head_dim);
-    const auto seconds = [&](const auto& put) {
-      constexpr int kCount = 20;
-      for (int round = 0; round < 3; ++round) put();
-      stream->synchronize();
-      const auto start = std::chrono::steady_clock::now();
-      for (int round = 0; round < kCount; ++round) put();
-      stream->synchronize();
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kCount;
-    };
     const auto line = [&](const char* what, double time, double num_flops) {
       const std::string name = "attention " + c.name + ", " + way + ", " + what;
       std::printf("%-72s %9.3f ms  %8.1f TFLOP/s\n", name.c_str(), time * 1e3, num_flops / time * 1e-12);
     };
-    line("forward", seconds([&] { tensors.put_forward(*stream, c); }), flops);
-    line("backward", seconds([&] { tensors.put_backward(*stream, c); }), 2.5 * flops);
+    line("forward", seconds_on_card(*stream, [&] { tensors.put_forward(*stream, c); }), flops);
+    line("backward", seconds_on_card(*stream, [&] { tensors.put_backward(*stream, c); }), 2.5 * flops);
     std::printf("  %s\n", described().c_str());
   }
 };

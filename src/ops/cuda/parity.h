@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -56,6 +57,23 @@ class Place {
   Stream& stream_;
   mutable std::map<const TestTensor*, Buffer> copies_;
 };
+
+// Of one of many in a row. A card that was idle runs faster than it will: it first does the same for a while.
+inline double seconds_on_card(Stream& stream, const std::function<void()>& put) {
+  using Clock = std::chrono::steady_clock;
+  const auto run = [&](int count) {
+    const auto start = Clock::now();
+    for (int round = 0; round < count; ++round) put();
+    stream.synchronize();
+    return std::chrono::duration<double>(Clock::now() - start).count() / count;
+  };
+  run(3);
+  constexpr double kWarmUpSeconds = 0.25;
+  constexpr double kMeasuredSeconds = 0.35;
+  const double guess = run(5);
+  run(static_cast<int>(kWarmUpSeconds / guess) + 1);
+  return run(static_cast<int>(kMeasuredSeconds / guess) + 1);
+}
 
 // The distance of two tensors over the length of the second; NaN where either has one that the other has not.
 inline double relative_distance(const TestTensor& actual, const TestTensor& expected) {

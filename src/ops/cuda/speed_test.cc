@@ -2,7 +2,6 @@
 // Not a check: what the operations of a block and a head take on a card, in the shapes of an 8B model at 12,288 tokens.
 // Run it with --gtest_also_run_disabled_tests --gtest_filter='*Speed*'.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -66,13 +65,7 @@ class CudaSpeed : public ::testing::Test {
   void forget() { buffers_.clear(); }
 
   double seconds(const std::function<void(Stream&)>& put) {
-    constexpr int kCount = 20;
-    for (int round = 0; round < 3; ++round) put(*stream_);
-    stream_->synchronize();
-    const auto start = std::chrono::steady_clock::now();
-    for (int round = 0; round < kCount; ++round) put(*stream_);
-    stream_->synchronize();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kCount;
+    return seconds_on_card(*stream_, [&] { put(*stream_); });
   }
 
   // `gigabytes`: read and written.
