@@ -60,7 +60,7 @@ class CudaPlugin {
 };
 
 // Both sides agree on everything above, or the number was not raised.
-inline constexpr std::uint32_t kCudaPluginVersion = 5;
+inline constexpr std::uint32_t kCudaPluginVersion = 6;
 // The library's only symbol: null where the version is another.
 using OpenCudaPlugin = CudaPlugin*(std::uint32_t version);
 inline constexpr const char* kCudaPluginEntry = "sluice_cuda_open";

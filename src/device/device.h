@@ -112,6 +112,10 @@ class Buffer {
   std::function<void(std::span<std::byte>)> give_back_;
 };
 
+// For a profiler that looks on: host work of a lane that is under way until what it returns is let go. Returns null
+// where nobody looks. May be called at any time, also when the device is gone.
+using StartProfilerRange = std::shared_ptr<void> (*)(std::string_view lane, std::string_view what);
+
 class Device {
  public:
   // Device memory starts at multiples of this; enough for O_DIRECT, vector units and GPUs alike.
@@ -130,6 +134,8 @@ class Device {
   virtual std::uint64_t arena_bytes() const = 0;
   virtual std::uint64_t free_bytes() const = 0;
   virtual std::uint64_t peak_bytes() const = 0;  // the most that was taken at once
+  // Null: its profilers do not ask. What streams do they see by themselves.
+  virtual StartProfilerRange profiler_ranges() const { return nullptr; }
 };
 
 }  // namespace sluice

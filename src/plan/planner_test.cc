@@ -54,6 +54,28 @@ TEST(Planner, MoreMemoryIsNeverSlower) {
   }
 }
 
+// Memory of a device that is spare is memory: what stays there goes neither to the host nor to the drives.
+TEST(Planner, SpareMemoryOfTheDeviceKeepsBlocks) {
+  PlanRequest request = small_request({.device = 64 * kMiB, .host = 24 * kMiB, .drives = kGiB});
+  const Plan plan = make_plan(request);
+  std::size_t num_resident = 0;
+  for (const SliceHomes& homes : plan.schedule.homes) {
+    const bool is_resident =
+        homes.weights == Home::kDevice && homes.optimizer == Home::kDevice && homes.gradients == Home::kDevice;
+    num_resident += is_resident ? 1 : 0;
+  }
+  EXPECT_GT(num_resident, 0U);
+  EXPECT_LT(num_resident, plan.schedule.homes.size());
+  EXPECT_TRUE(fits_by_step_memory(plan));
+  // With no drives at all, it may be what makes a run fit.
+  const TierBytes held = plan.memory.device;
+  request.budgets = {.device = held.total() + 40 * kMiB, .host = 80 * kMiB, .drives = 0};
+  request.checkpoints.reset();
+  const Plan without_drives = make_plan(request);
+  EXPECT_TRUE(fits_by_step_memory(without_drives));
+  EXPECT_LE(without_drives.memory.host.total(), request.budgets.host);
+}
+
 TEST(Planner, BesideAnAdapterTheBaseIsReadAndNeverWritten) {
   PlanRequest request = small_request(kBudgets.front());
   const Plan full = make_plan(request);

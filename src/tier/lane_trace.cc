@@ -88,7 +88,11 @@ LaneSeconds LaneTrace::busy_s() const {
 
 void trace_transfer(LaneTrace* trace, const Ticket& ticket, LaneSpan span) {
   if (trace == nullptr || !ticket.state()) return;
-  ticket.state()->when_settled([trace, span = std::move(span)] { trace->add(span); });
+  std::shared_ptr<void> shown = trace->show(span.lane, span.slice);  // shared, as std::function asks for copies
+  ticket.state()->when_settled([trace, shown = std::move(shown), span = std::move(span)]() mutable {
+    shown.reset();
+    trace->add(span);
+  });
 }
 
 void StreamTrace::labelled(const std::string& text) {

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -64,6 +65,13 @@ class LaneTrace {
   // Adds a span whose end is known.
   void add_ended(LaneSpan span);
 
+  // Lanes of the host are shown to a device's profilers, too; null: no more. Before lanes begin.
+  void show_to(StartProfilerRange profiler) { profiler_ = profiler; }
+  // What begins now, until it is let go; null where nobody looks.
+  std::shared_ptr<void> show(Lane lane, std::string_view what) const {
+    return profiler_ == nullptr ? nullptr : profiler_(name(lane), what);
+  }
+
   std::vector<LaneSpan> spans() const;  // those kept, in the order they were added
   // In which at least one span of the lane was under way, from the start to the last end.
   LaneSeconds busy_s() const;
@@ -74,6 +82,7 @@ class LaneTrace {
   const Clock& clock_;
   const Keep keep_;
   const SpanSink sink_;
+  StartProfilerRange profiler_ = nullptr;
   mutable std::mutex mutex_;
   std::array<BusyTime, kNumLanes> busy_;
   std::vector<LaneSpan> spans_;

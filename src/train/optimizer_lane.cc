@@ -199,8 +199,13 @@ class OptimizerLane::Pass {
       return;
     }
     const std::int64_t begin_ns = options_.trace != nullptr ? options_.trace->now_ns() : 0;
+    std::shared_ptr<void> shown;  // to a profiler, until the update is done
+    if (options_.trace != nullptr) {
+      shown = options_.trace->show(Lane::kCpuOptimizer, slice_name(arch_, slice.slice_idx));
+    }
     update(*lane_.stream_, windows);
     lane_.stream_->synchronize();
+    shown.reset();
     if (options_.trace != nullptr) {
       const Window& last = windows.back();
       const std::uint64_t first = windows.front().first;

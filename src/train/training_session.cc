@@ -45,6 +45,7 @@ TrainingSession::TrainingSession(const SessionOptions& options)
       keeper_({.device = device_.get(), .host = &host_, .store = store_.get(), .ring = &ring_, .trace = options.trace}),
       ready_(num_slices(arch_)) {
   CHECK(device_->kind() == options.schedule.device, "a schedule for this kind of device");
+  if (options.trace != nullptr) options.trace->show_to(device_->profiler_ranges());
   if (store_->chunk_bytes() != options.buffers.chunk_bytes) refuse_other_model();
   add_weights(weight_keeping());
   runner_ = std::make_unique<StepRunner>(*device_, arch_, keeper_, options_.schedule, options_.trace);

@@ -29,6 +29,7 @@ struct Profile {
   std::vector<Span> spans;
   std::map<std::string, int> idx_of;
   std::vector<std::string> names;
+  std::map<std::string, std::size_t> ranges;  // that the program showed, by what comes before the colon
 
   int name_idx(const std::string& name) {
     const auto [found, is_new] = idx_of.try_emplace(name, static_cast<int>(names.size()));
@@ -71,6 +72,11 @@ void add(const CUpti_Activity* record) {
   } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
     const auto* const set = reinterpret_cast<const CUpti_ActivityMemset4*>(record);
     all.spans.push_back({set->start, set->end, all.name_idx("memset"), true});
+  } else if (record->kind == CUPTI_ACTIVITY_KIND_MARKER) {
+    const auto* const range = reinterpret_cast<const CUpti_ActivityMarker2*>(record);
+    if ((range->flags & CUPTI_ACTIVITY_FLAG_MARKER_START) == 0 || range->name == nullptr) return;
+    const std::string text = range->name;
+    ++all.ranges[text.substr(0, text.find(':'))];
   }
 }
 
@@ -144,6 +150,7 @@ void finish() {
     if (span.begin_ns + last_ns >= end_ns) spans.push_back(span);
   }
   print(out, std::move(spans), all.names);
+  for (const auto& [lane, count] : all.ranges) std::fprintf(out, "ranges of %s: %zu\n", lane.c_str(), count);
   if (path != nullptr) std::fclose(out);
 }
 
@@ -154,6 +161,7 @@ extern "C" int InitializeInjection() {
   cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY);
   cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET);
+  if (std::getenv("NVTX_INJECTION64_PATH") != nullptr) cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MARKER);
   std::atexit(finish);
   return 1;
 }

@@ -10,6 +10,7 @@
 
 #include "base/range_allocator.h"
 #include "device/cuda/device_failures.h"
+#include "device/cuda/profiler_range.h"
 #include "device/cuda/scratch.h"
 #include "device/cuda_plugin.h"
 #include "device/device.h"
@@ -31,6 +32,7 @@ class CudaDevice : public Device {
   std::uint64_t arena_bytes() const override { return arena_.size(); }
   std::uint64_t free_bytes() const override;
   std::uint64_t peak_bytes() const override;
+  StartProfilerRange profiler_ranges() const override { return start_range; }
 
   // Once, before there are streams. A shared_ptr for its deleter alone: this room does not know what kernels are.
   void use_kernels(std::shared_ptr<Kernels> kernels) { kernels_ = std::move(kernels); }

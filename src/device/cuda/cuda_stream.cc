@@ -28,6 +28,7 @@ CudaStream::CudaStream(CudaDevice& device, std::string name)
   require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   // Now, not with the first host work: taking pinned memory waits for every stream, one of which may wait for us then.
   host_ = std::make_unique<HostLane>(name_, device_.card_idx(), stream_);
+  name_stream(stream_, name_);
 }
 
 CudaStream::~CudaStream() {
@@ -132,6 +133,7 @@ void CudaStream::watch(StreamWatcher* watcher) {
 
 void CudaStream::label(std::string text) {
   const std::scoped_lock lock(mutex_);
+  label_ = text;
   if (watcher_ == nullptr) return;
   device_.make_current();
   end_piece();

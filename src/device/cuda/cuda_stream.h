@@ -16,6 +16,7 @@
 #include "device/cuda/device_failures.h"
 #include "device/cuda/host_lane.h"
 #include "device/cuda/kernel_fault.h"
+#include "device/cuda/profiler_range.h"
 #include "device/cuda/scratch.h"
 #include "device/cuda/watch_lane.h"
 #include "device/device.h"
@@ -48,6 +49,7 @@ class CudaStream : public Stream {
   template <typename Issue>
   void put(std::string_view what, const Issue& issue) {
     const std::scoped_lock lock(mutex_);
+    const SubmissionRange range(name_, label_.empty() ? what : label_);
     begin_work();
     issue();
     end_work(what);
@@ -74,6 +76,7 @@ class CudaStream : public Stream {
   cudaStream_t stream_ = nullptr;
   std::mutex mutex_;
   StreamWatcher* watcher_ = nullptr;
+  std::string label_;
   // A piece is all that is put between two places where the stream waits, is waited for or is labelled.
   bool is_in_piece_ = false;
   std::uint64_t sequence_ = 0;  // of the work that is being put

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libsluice_cuda.so shows to the program.
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include <fmt/core.h>
 
@@ -37,6 +39,23 @@ std::string cudnn_version(const CudaLibrary& library) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
+// Whether drives could write into a card's memory. Nothing is read that way: every chunk is checked where it arrives, by
+// the host, and drives are slower than the copy that it costs.
+CudaLibraryFinding look_at_direct_storage() {
+  CudaLibraryFinding finding;
+  finding.name = "GPUDirect Storage";
+  const CudaLibrary library("cuFile", {"libcufile.so.0"});
+  std::error_code ignored;
+  if (!library.is_open()) {
+    finding.why_not = library.why_not();
+  } else if (!std::filesystem::exists("/sys/module/nvidia_fs", ignored)) {
+    finding.why_not = "the kernel's module nvidia-fs is not loaded";
+  } else {
+    finding.version = "possible, not used";
+  }
+  return finding;
+}
+
 // Cards that could be used, but for kernels.
 void check_kernels(CudaFindings& found) {
   bool any_usable = false;
@@ -62,6 +81,7 @@ class Plugin : public CudaPlugin {
     check_kernels(found);
     found.libraries.push_back(look_at(open_cublas_lt(), cublas_lt_version));
     found.libraries.push_back(look_at(CudaLibrary("cuDNN", {"libcudnn.so.9"}), cudnn_version));
+    found.libraries.push_back(look_at_direct_storage());
     return found;
   }
 

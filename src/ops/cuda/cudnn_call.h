@@ -81,6 +81,7 @@ std::vector<PackedDocument> documents_of(const Args& args) {
 // Whether one document is all that the rows hold. Each length has plans of its own then, so that it is for long ones, and
 // for one length of so many. It depends on the documents alone: no budget may change what is computed.
 inline bool is_whole(const std::vector<PackedDocument>& documents, std::int64_t num_rows) {
+  if (!kTakesWhole) return false;
   constexpr int kLeastTokens = 1024;
   constexpr int kStep = 32;
   return documents.size() == 1 && documents[0].k_first == 0 && documents[0].count == num_rows &&
