@@ -30,7 +30,7 @@ kill "$holder" 2>/dev/null
 wait "$holder" 2>/dev/null
 echo "== no cuDNN: our own kernels"
 mkdir "$work/none"
-: >"$work/none/libcudnn.so.9"
+cp "$(ldconfig -p | sed -n 's/.*libz.so.1 .*=> //p' | head -1)" "$work/none/libcudnn.so.9"
 LD_LIBRARY_PATH=$work/none:$LD_LIBRARY_PATH "$dist/sluice" env | sed -n '/driver/p'
 LD_LIBRARY_PATH=$work/none:$LD_LIBRARY_PATH step --shape llama-tiny --seq 256 gpu_memory=1GiB host_memory=1GiB
 echo "== no driver to be seen"

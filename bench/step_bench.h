@@ -34,7 +34,7 @@ struct StepBenchResult {
   struct Step {
     double seconds = 0;
     LaneSeconds busy_s{};
-    double bound_s = 0;   // of its busiest lane
+    double bound_s = 0;                               // of its busiest lane
     std::uint64_t read_bytes = 0, written_bytes = 0;  // of the drives
     double drives_s = 0;  // for those, at the speeds of `drives`, both ways at once where that is less
   };

@@ -25,10 +25,14 @@ template <typename Version>
 CudaLibraryFinding look_at(const CudaLibrary& library, const Version& version) {
   CudaLibraryFinding finding;
   finding.name = library.name();
-  if (library.is_open()) {
-    finding.version = version(library);
-  } else {
+  if (!library.is_open()) {
     finding.why_not = library.why_not();
+    return finding;
+  }
+  try {
+    finding.version = version(library);
+  } catch (const DeviceError& error) {  // another library under its name
+    finding.why_not = error.what();
   }
   return finding;
 }
@@ -39,8 +43,8 @@ std::string cudnn_version(const CudaLibrary& library) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-// Whether drives could write into a card's memory. Nothing is read that way: every chunk is checked where it arrives, by
-// the host, and drives are slower than the copy that it costs.
+// Whether drives could write into a card's memory. Nothing is read that way: every chunk is checked where it arrives,
+// by the host, and drives are slower than the copy that it costs.
 CudaLibraryFinding look_at_direct_storage() {
   CudaLibraryFinding finding;
   finding.name = "GPUDirect Storage";

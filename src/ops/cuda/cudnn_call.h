@@ -78,8 +78,8 @@ std::vector<PackedDocument> documents_of(const Args& args) {
   return documents;
 }
 
-// Whether one document is all that the rows hold. Each length has plans of its own then, so that it is for long ones, and
-// for one length of so many. It depends on the documents alone: no budget may change what is computed.
+// Whether one document is all that the rows hold. Each length has plans of its own then, so that it is for long ones,
+// and for one length of so many. It depends on the documents alone: no budget may change what is computed.
 inline bool is_whole(const std::vector<PackedDocument>& documents, std::int64_t num_rows) {
   if (!kTakesWhole) return false;
   constexpr int kLeastTokens = 1024;
