@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What a run says on a machine with a card where the card cannot be had as it was asked for. For a person to read.
-#   bench/bad_cards.sh DIST
+#   LOSE_CARD=lose_card.so bench/bad_cards.sh DIST      the library of tools/lose_card; without it no card is lost
 set -uo pipefail
 dist=$(realpath "${1:?usage: bench/bad_cards.sh DIST}")
 work=$(mktemp -d)
@@ -36,3 +36,12 @@ LD_LIBRARY_PATH=$work/none:$LD_LIBRARY_PATH step --shape llama-tiny --seq 256 gp
 echo "== no driver to be seen"
 CUDA_VISIBLE_DEVICES= "$dist/sluice" env | sed -n '/GPU/,/driver/p'
 CUDA_VISIBLE_DEVICES= step --shape llama-tiny --seq 256 host_memory=1GiB
+if [[ -n ${LOSE_CARD:-} ]]; then
+  echo "== a card that is lost in a run, and the run that goes on"
+  cd "$(dirname "$(realpath "$0")")/.." || exit
+  "$dist/sluice" model init llama-tiny "$work/base" --tokenizer examples/handbook/tokenizer
+  LOSE_CARD_AFTER_S=${LOSE_CARD_AFTER_S:-8} CUDA_INJECTION64_PATH=$LOSE_CARD \
+    "$dist/sluice" train examples/handbook/train.yaml "base_model=$work/base" "output_dir=$work/run" \
+    device=cuda gpu_memory=512MiB host_memory=64MiB 2>&1 | tail -6
+  "$dist/sluice" resume "$work/run" 2>&1 | tail -6
+fi
