@@ -7,10 +7,13 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "base/units.h"
 #include "bench/statistics.h"
@@ -91,9 +94,10 @@ double drives_seconds(const StepBenchResult::Step& step, const Machine& machine)
                    (read + written) / ((read_rate + write_rate) * machine.drives_both_ways())});
 }
 
-// With at most so much that the drives still have room beside what a step left there.
+// With at most so much that the drives still have room beside what a step left there. What was measured of the steps
+// stands, whatever comes of this: a drive that cannot be measured keeps the speeds of the plan.
 void measure_drives(const std::vector<std::string>& directories, const StepBenchResult::Step& step,
-                    std::vector<MachineDrive>& drives) {
+                    const ProgressSink& progress, std::vector<MachineDrive>& drives) {
   constexpr std::uint64_t kLeastBytes = 64 * kMiB;
   constexpr std::uint64_t kMostBytes = 4 * kGiB;
   CHECK(directories.size() == drives.size(), "a directory for each drive");
@@ -102,13 +106,20 @@ void measure_drives(const std::vector<std::string>& directories, const StepBench
   const SteadyClock clock;
   const std::uint64_t moved = std::max(step.read_bytes, step.written_bytes) / drives.size();
   for (std::size_t idx = 0; idx < drives.size(); ++idx) {
+    if (progress.interrupted()) return;
+    progress.report("drives", idx, drives.size());
     const std::uint64_t most = std::min(kMostBytes, files.free_bytes(directories[idx]) / 2);
-    const DriveSpeed speed =
-        measure_drive({.files = files, .engine = *choice.engine, .caching = choice.caching, .clock = clock},
-                      directories[idx], std::min(std::max(moved, kLeastBytes), most));
-    drives[idx].read_bytes_per_s = speed.read_gb_per_s * 1e9;
-    drives[idx].write_bytes_per_s = speed.write_gb_per_s * 1e9;
-    drives[idx].mixed_bytes_per_s = speed.mixed_gb_per_s * 1e9;
+    if (most < kLeastBytes) continue;
+    try {
+      const DriveSpeed speed =
+          measure_drive({.files = files, .engine = *choice.engine, .caching = choice.caching, .clock = clock},
+                        directories[idx], std::clamp(moved, kLeastBytes, most));
+      drives[idx].read_bytes_per_s = speed.read_gb_per_s * 1e9;
+      drives[idx].write_bytes_per_s = speed.write_gb_per_s * 1e9;
+      drives[idx].mixed_bytes_per_s = speed.mixed_gb_per_s * 1e9;
+    } catch (const IoError& error) {
+      log_warning(fmt::format("the speed that '{}' keeps up is not known: {}", directories[idx], error.what()));
+    }
   }
 }
 
@@ -171,6 +182,11 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
   session.wait();
   if (options.checkpoint_step > 0) session.commit("step " + std::to_string(total));
   StepBenchResult result;
+  const SessionUse use = session.use();
+  result.device_peak_bytes = use.device.peak_bytes;
+  result.host_peak_bytes = use.host.peak_bytes;
+  result.drives_peak_bytes = use.drives.peak_bytes;
+  result.peak_rss_bytes = peak_rss_bytes();
   const std::vector<LaneSpan> spans = trace.spans();
   for (auto idx = static_cast<std::size_t>(options.num_warm_up); idx + 1 < ends_ns.size(); ++idx) {
     StepBenchResult::Step step{.seconds = static_cast<double>(ends_ns[idx + 1] - ends_ns[idx]) * 1e-9,
@@ -181,16 +197,11 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
   }
   Machine machine = options.run->plan.request.machine;
   if (options.measures_drives && result.steps.back().read_bytes + result.steps.back().written_bytes > 0) {
-    measure_drives(options.directories, result.steps.back(), machine.drives);
+    measure_drives(options.directories, result.steps.back(), progress, machine.drives);
   }
   for (StepBenchResult::Step& step : result.steps) step.drives_s = drives_seconds(step, machine);
   result.drives = std::move(machine.drives);
   summarize(result);
-  const SessionUse use = session.use();
-  result.device_peak_bytes = use.device.peak_bytes;
-  result.host_peak_bytes = use.host.peak_bytes;
-  result.drives_peak_bytes = use.drives.peak_bytes;
-  result.peak_rss_bytes = peak_rss_bytes();
   result.memory_s = static_cast<double>(taken_ns - opened_ns) * 1e-9;
   result.load_s = static_cast<double>(ends_ns.front() - taken_ns) * 1e-9;
   return result;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -69,7 +70,10 @@ void PageMemory::populate() const {
   };
   std::vector<std::jthread> others;
   const std::uint64_t num_threads = std::min<std::uint64_t>(std::thread::hardware_concurrency(), num_parts);
-  for (std::uint64_t idx = 1; idx < num_threads; ++idx) others.emplace_back(work);
+  try {
+    for (std::uint64_t idx = 1; idx < num_threads; ++idx) others.emplace_back(work);
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): those that there are do it all
+  }
   work();
 }
 

@@ -68,6 +68,7 @@ GpuReport look_for_gpus(LinkProbe probe) {
   }
   report.found = plugin.plugin->find();
   report.none_because = report.found.why_not;
+  if (!report.found.driver.empty()) report.found.libraries.push_back(plugin.plugin->find_direct_storage());
   int card_idx = 0;
   for (const CudaCard& card : report.found.cards) {
     report.links.push_back(probe == LinkProbe::kMeasure ? measure_card(*plugin.plugin, card, card_idx)

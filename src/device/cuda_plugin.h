@@ -55,6 +55,8 @@ class CudaPlugin {
   virtual ~CudaPlugin() = default;
 
   virtual CudaFindings find() const = 0;
+  // Whether drives could write into a card's memory. Opens a library that nothing else needs.
+  virtual CudaLibraryFinding find_direct_storage() const = 0;
   // Throws DeviceError where there is no such card, OutOfBudget where its memory does not hold the arena.
   virtual std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) = 0;
 };

@@ -86,6 +86,8 @@ void WeightFlow::use(std::size_t slice_idx) {
   CHECK(cursor_ < order_.size() && order_[cursor_] == slice_idx, "slices are used in the order that was told");
   ++cursor_;
   if (is_home(slice_idx)) {
+    // Whoever issues work for a card waits here itself.
+    if (schedule_.device != DeviceKind::kCpu) flow_.wait(ready_[slice_idx]);
     flow_.compute_after(ready_[slice_idx]);
     return;
   }

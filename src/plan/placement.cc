@@ -159,8 +159,11 @@ std::int64_t spare_resident_blocks(const PlacementRequest& request, const Placed
 std::size_t spare_weight_places(const PlacementRequest& request, const Placed& placed) {
   const std::uint64_t one = weight_place_bytes(*request.arch, placed.schedule).large;
   if (one == 0) return 0;
-  const auto num_large = static_cast<std::size_t>(std::count_if(
-      request.sizes->begin(), request.sizes->end(), [](const SliceSizes& sizes) { return !sizes.has_small_weights; }));
+  std::size_t num_large = 0;  // that need a place
+  for (std::size_t slice_idx = 0; slice_idx < request.sizes->size(); ++slice_idx) {
+    const bool is_away = placed.schedule.homes[slice_idx].weights != Home::kDevice;
+    num_large += is_away && !(*request.sizes)[slice_idx].has_small_weights ? 1 : 0;
+  }
   const std::size_t room = beyond(request.budgets.device, placed.memory.device.total()) / one;
   return std::min(room, num_large - std::min(num_large, placed.schedule.weight_places));
 }

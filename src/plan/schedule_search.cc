@@ -130,22 +130,25 @@ class Search {
       if (residence == Residence::kDevice && group > 1 && !request_.group) continue;
       // What the host updates it fetches from a card by small windows.
       if (residence == Residence::kGradientsDevice && schedule.device != DeviceKind::kCpu) continue;
-      Placed least = place(placing_, ample, residence);
-      if (!fits(least.memory, request_.budgets)) least = place(placing_, schedule, residence);
-      try_residents(least, residence);
+      if (!try_residents(place(placing_, ample, residence), residence)) {
+        try_residents(place(placing_, schedule, residence), residence);
+      }
     }
   }
 
-  // Blocks that stay on the device need no room below, which may be what makes the rest fit.
-  void try_residents(const Placed& none, Residence residence) {
+  // Blocks that stay on the device need no room below, which may be what makes the rest fit. Returns whether any does.
+  bool try_residents(const Placed& none, Residence residence) {
     const std::int64_t most = spare_resident_blocks(placing_, none, residence);
+    bool any_fits = false;
     for (const std::int64_t count : std::set<std::int64_t>{0, most / 2, most}) {
       const Placed least = count == 0 ? none : place(placing_, none.schedule, residence, count);
       if (!fits(least.memory, request_.budgets)) continue;
+      any_fits = true;
       // Without drives there is nothing to choose first.
       if (residence > Residence::kGradientsHost && !any_on_drives(least.schedule)) continue;
       try_places(least);
     }
+    return any_fits;
   }
 
   // Homes do not depend on the number of places, and places are all in device memory.
@@ -271,6 +274,9 @@ Placed least_candidate(const PlanRequest& request, const std::vector<SliceSizes>
     schedule.gradient_places = least_gradient_places(request.arch, schedule);
     for (const Residence residence : {Residence::kGradientsHost, Residence::kGradientsDevice, Residence::kDevice}) {
       Placed placed = place(placing, schedule, residence);
+      if (!fits(placed.memory, request.budgets)) {
+        placed = place(placing, schedule, residence, spare_resident_blocks(placing, placed, residence));
+      }
       const std::uint64_t excess = excess_bytes(placed.memory, request.budgets);
       // What is kept on the device may be what makes it fit; it is never what to ask a larger device for.
       if (residence != Residence::kGradientsHost && excess > 0) continue;

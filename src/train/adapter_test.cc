@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adapters: their gradients against differences of the loss, and what a run with them leaves alone.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -195,6 +196,41 @@ TEST(Adapter, WeightsAreWrittenOnceOrNever) {
     session.commit("2");
     EXPECT_EQ(weights(), before);
     EXPECT_NE(session.store().find("a/block.1"), adapter);
+  }
+}
+
+// Another plan may have room for them; what lay on the drives goes with the next commit, and comes back where it must.
+TEST(Adapter, WeightsThatMoveIntoMemoryLeaveTheDrives) {
+  const ScratchDirectory folder;
+  make_random_model(folder.path(), deep_config(3), {.spread = 0.1});
+  const OpenedModel opened(folder.path());
+  ModelDescription model = opened.model();
+  model.arch = with_adapter(model, {.rank = 4, .alpha = 8});
+  const ScratchDirectory directory;
+  SessionOptions options{.model = &model,
+                         .schedule = {.wave = 2, .batch_tokens = kRunBatchTokens},
+                         .buffers = {.chunk_bytes = 64 * kKiB, .staging_bytes = 2 * kMiB, .optimizer_windows = 3},
+                         .device_bytes = 16 * kMiB,
+                         .host_bytes = 128 * kMiB,
+                         .store_directories = {directory.path()},
+                         .num_threads = 2};
+  RandomSteps data(model.arch);
+  std::int64_t step = 0;
+  for (const SliceHomes homes : {kOnDrives, kOnDevice, kOnDrives, kOnHost}) {
+    options.schedule.homes.assign(num_slices(model.arch), homes);
+    TrainingSession session(options);
+    if (step == 0) {
+      session.begin(opened.slices(), "0", {});
+    } else {
+      session.resume(opened.slices());
+    }
+    ++step;
+    session.step(data.step(step), {.adam = {.learning_rate = 1e-2, .step = step}}, std::to_string(step));
+    session.commit(std::to_string(step));
+    const std::vector<SliceRef> committed = session.store().committed();
+    const auto num_weights = std::count_if(committed.begin(), committed.end(),
+                                           [](const SliceRef& version) { return version->key().starts_with("w/"); });
+    EXPECT_EQ(static_cast<std::size_t>(num_weights), homes.weights == Home::kNvme ? num_slices(model.arch) : 0);
   }
 }
 

@@ -164,7 +164,13 @@ void TrainingSession::resume(const CheckpointSlices& checkpoint) {
   require_same_state();
   reserve_space();
   keeper_.load_memory();
-  if (arch_.adapter.exists()) refill_weights(weight_keeping(), checkpoint);
+  if (!arch_.adapter.exists()) return;
+  refill_weights(weight_keeping(), checkpoint);
+  // What was on the drives and has its place in memory now goes with the next commit.
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch_); ++slice_idx) {
+    const std::string key = weights_key(arch_, slice_idx);
+    if (!keeper_.is_on_drives(key) && store_->find(key) != nullptr) store_->remove(key);
+  }
 }
 
 // Bytes of another form would be read as numbers all the same.

@@ -3,13 +3,14 @@
 // from then on every call fails, as where a card falls off the bus. bench/bad_cards.sh uses it.
 //   g++ -std=c++20 -O2 -shared -fPIC tools/lose_card/lose_card.cc -I$CUDA/include -o lose_card.so
 //   LOSE_CARD_AFTER_S=5 CUDA_INJECTION64_PATH=$PWD/lose_card.so sluice train …
-#include <cuda.h>
 #include <dlfcn.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+
+#include <cuda.h>
 
 namespace {
 

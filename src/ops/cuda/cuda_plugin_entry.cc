@@ -85,9 +85,10 @@ class Plugin : public CudaPlugin {
     check_kernels(found);
     found.libraries.push_back(look_at(open_cublas_lt(), cublas_lt_version));
     found.libraries.push_back(look_at(CudaLibrary("cuDNN", {"libcudnn.so.9"}), cudnn_version));
-    found.libraries.push_back(look_at_direct_storage());
     return found;
   }
+
+  CudaLibraryFinding find_direct_storage() const override { return look_at_direct_storage(); }
 
   std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) override {
     require_kernels(options.card_idx);

@@ -185,8 +185,11 @@ std::unique_ptr<CudnnPlan> plan_attention_backward(const Cudnn& cudnn, const Cud
     const Tensor transposed = a.transposed_scores();
     a.graph.reshape(weights, transposed);
     Tensor full = gradient;
-    if (shape.is_grouped()) full = a.head_values(CUDNN_DATA_BFLOAT16);
-    if (shape.has_full_gradients()) full = a.heads(full_id, h, row * (h / kv), offsets);
+    if (shape.has_full_gradients()) {
+      full = a.heads(full_id, h, row * (h / kv), offsets);
+    } else if (shape.is_grouped()) {
+      full = a.head_values(CUDNN_DATA_BFLOAT16);
+    }
     a.graph.matmul({.a = transposed, .b = x, .m = a.key_lengths, .k = a.lengths}, full);
     if (shape.is_grouped()) a.graph.reduce(CUDNN_REDUCE_TENSOR_ADD, full, gradient);
   };
