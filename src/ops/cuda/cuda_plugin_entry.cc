@@ -55,7 +55,7 @@ CudaLibraryFinding look_at_direct_storage() {
   } else if (!std::filesystem::exists("/sys/module/nvidia_fs", ignored)) {
     finding.why_not = "the kernel's module nvidia-fs is not loaded";
   } else {
-    finding.version = "possible, not used";
+    finding.why_not = "it is there, but what is read is checked by the host";
   }
   return finding;
 }

@@ -47,28 +47,18 @@ bool CudnnAttention::forward(CudaStream& stream, const AttentionForward& args) {
   if (documents.empty()) return false;
   const std::scoped_lock lock(mutex_);
   if (!open()) return false;
-  CudnnAttentionShape shape{.num_sequences = rounded_sequences(documents.size()),
-                            .num_tokens = rounded_tokens(longest(documents)),
-                            .num_heads = args.shape.num_heads,
-                            .num_kv_heads = args.shape.num_kv_heads,
-                            .head_dim = args.shape.head_dim,
-                            .q_row = args.q.rows.shape()[1],
-                            .k_row = args.k.rows.shape()[1],
-                            .v_row = args.v.rows.shape()[1],
-                            .out_row = args.out.shape()[1]};
-  const CudnnPlan* plan = nullptr;
-  if (is_whole(documents, args.q.rows.shape()[0])) {
-    CudnnAttentionShape whole = shape;
-    whole.is_whole = true;
-    whole.num_tokens = documents.front().count;
-    whole.window = window_of(args.shape, whole.num_tokens);
-    plan = plan_for(whole);
-    if (plan != nullptr) shape = whole;
-  }
-  if (plan == nullptr) {
-    shape.window = window_of(args.shape, shape.num_tokens);
-    plan = plan_for(shape);
-  }
+  const std::int64_t num_tokens = rounded_tokens(longest(documents));
+  const CudnnAttentionShape shape{.num_sequences = rounded_sequences(documents.size()),
+                                  .num_tokens = num_tokens,
+                                  .num_heads = args.shape.num_heads,
+                                  .num_kv_heads = args.shape.num_kv_heads,
+                                  .head_dim = args.shape.head_dim,
+                                  .window = window_of(args.shape, num_tokens),
+                                  .q_row = args.q.rows.shape()[1],
+                                  .k_row = args.k.rows.shape()[1],
+                                  .v_row = args.v.rows.shape()[1],
+                                  .out_row = args.out.shape()[1]};
+  const CudnnPlan* const plan = plan_for(shape);
   if (plan == nullptr) return false;
 
   Slices slices;
@@ -80,30 +70,24 @@ bool CudnnAttention::forward(CudaStream& stream, const AttentionForward& args) {
   const Scratch scratch = stream.scratch(slices.size(), "the forward of attention");
   std::byte* const memory = scratch.bytes().data();
 
-  const bool wants_statistics = args.log_sum_exp.shape().rank() != 0;
-  // Of one whole document they are as the caller wants them.
-  std::byte* const statistics =
-      shape.is_whole && wants_statistics ? args.log_sum_exp.bytes().data() : memory + statistics_at;
   std::vector<CudnnBinding> bindings = {{kQ, first_head(args.q.rows, args.q.first_col)},
                                         {kK, first_head(args.k.rows, args.k.first_col)},
                                         {kV, first_head(args.v.rows, args.v.first_col)},
                                         {kOut, args.out.bytes().data()},
-                                        {kStatistics, statistics}};
-  if (!shape.is_whole) {
-    bind_lists(stream, documents, lists, memory,
-               {{kQOffsets, OffsetList::kQueries, shape.q_row},
-                {kKOffsets, OffsetList::kKeys, shape.k_row},
-                {kVOffsets, OffsetList::kKeys, shape.v_row},
-                {kOutOffsets, OffsetList::kQueries, shape.out_row},
-                {kStatisticsOffsets, OffsetList::kPacked, shape.num_heads}},
-               bindings);
-  }
+                                        {kStatistics, memory + statistics_at}};
+  bind_lists(stream, documents, lists, memory,
+             {{kQOffsets, OffsetList::kQueries, shape.q_row},
+              {kKOffsets, OffsetList::kKeys, shape.k_row},
+              {kVOffsets, OffsetList::kKeys, shape.v_row},
+              {kOutOffsets, OffsetList::kQueries, shape.out_row},
+              {kStatisticsOffsets, OffsetList::kPacked, shape.num_heads}},
+             bindings);
   const float scale = args.shape.scale;
   const auto window = static_cast<float>(shape.window);
   bind_scalars(shape, scale, window, bindings);
   library_->require(library_->set_stream(library_->handle(), stream.handle()), "cudnnSetStream");
   plan->run(bindings, memory + workspace_at);
-  if (wants_statistics && !shape.is_whole) {
+  if (args.log_sum_exp.shape().rank() != 0) {
     unpack(stream, documents,
            PackedStatistics{.of_heads = reinterpret_cast<float*>(args.log_sum_exp.bytes().data()),
                             .num_tokens = args.q.rows.shape()[0],
