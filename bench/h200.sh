@@ -21,6 +21,7 @@ mkdir -p "$out"
 export LD_LIBRARY_PATH=$dist/lib:${LD_LIBRARY_PATH:-}
 
 failures=0
+warm_up=1  # steps before those that are measured
 
 wanted() { [[ $chosen == "  " || $chosen == *" $1 "* ]]; }
 
@@ -31,7 +32,8 @@ figure() {
   wanted "$name" || return 0
   local cache=$work/cache peak=0 used
   mkdir -p "$cache"
-  "$dist/sluice" bench step --device cuda --cache "$cache" --warm-up "${WARM_UP:-${warm_up:-1}}" --steps "${STEPS:-2}" --json "$@" \
+  "$dist/sluice" bench step --device cuda --cache "$cache" --warm-up "$warm_up" --steps "${STEPS:-2}" \
+    --json "$@" \
     >"$out/$name.json" 2>"$out/$name.err" &
   local run=$!
   while kill -0 "$run" 2>/dev/null; do
@@ -100,10 +102,10 @@ warm_up=3
 figure t3 --shape llama-3.2-3b --seq 12288 --accumulate 1 "${bf16[@]}" gpu_memory=16GiB host_memory=13GiB \
   --trace "$out/t3-trace.json"
 figure t3-8 --shape llama-3.2-3b --seq 12288 --accumulate 8 "${bf16[@]}" gpu_memory=16GiB host_memory=22GiB
-# All state on the drive, of the largest shape that it holds twice.
+# Nearly all state on the drive.
 figure t3-all --shape llama-3.2-3b --seq 12288 --accumulate 1 optimizer=adamw_8bit gpu_memory=10GiB host_memory=1GiB
 warm_up=1
-# All parameters of the largest shape that memory and disk hold: its checkpoint lies on the disk, its state in both memories.
+# All parameters of a large shape: its checkpoint lies on the disk, its state in both memories.
 figure largest --shape mistral-small-24b --seq 8192 --accumulate 4 optimizer=adamw_8bit gpu_memory=136GiB host_memory=116GiB
 
 # The checkpoint lies in memory, beside the budgets: the disk has no room for it and for a store that holds the base.

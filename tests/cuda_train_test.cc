@@ -64,10 +64,7 @@ class CudaTrain : public testing::Test {
     const ScratchDirectory directory;
     way.schedule.dtype = dtype;
     way.schedule.batch_tokens = kRunBatchTokens;
-    way.schedule.homes.assign(num_slices(model.arch), way.homes);
-    for (std::size_t idx = 2; way.every_third && idx < num_slices(model.arch); idx += 3) {
-      way.schedule.homes[idx] = *way.every_third;
-    }
+    way.schedule.homes = homes_of(model.arch, way.homes, way.every_third);
     way.schedule.device = device.kind();
     const SessionOptions options{.model = &model,
                                  .schedule = way.schedule,

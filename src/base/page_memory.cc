@@ -4,17 +4,15 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <system_error>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <fmt/core.h>
 
 #include "base/error.h"
 #include "base/units.h"
+#include "base/worker_team.h"
 
 namespace sluice {
 namespace {
@@ -61,20 +59,12 @@ PageMemory::PageMemory(std::uint64_t size_bytes) {
 
 void PageMemory::populate() const {
   const std::uint64_t num_parts = (memory_.size() + kPopulatedAtOnce - 1) / kPopulatedAtOnce;
-  std::atomic<std::uint64_t> next{0};
-  const auto work = [&] {
-    for (std::uint64_t part = next++; part < num_parts; part = next++) {
-      const std::uint64_t first = part * kPopulatedAtOnce;
-      populate_pages(memory_.subspan(first, std::min(kPopulatedAtOnce, memory_.size() - first)));
-    }
-  };
-  std::vector<std::jthread> others;
-  const std::uint64_t num_threads = std::min<std::uint64_t>(std::thread::hardware_concurrency(), num_parts);
-  try {
-    for (std::uint64_t idx = 1; idx < num_threads; ++idx) others.emplace_back(work);
-  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): those that there are do it all
-  }
-  work();
+  WorkerTeam team(
+      std::clamp<std::uint64_t>(std::thread::hardware_concurrency(), 1, std::max<std::uint64_t>(num_parts, 1)));
+  team.for_each(static_cast<std::int64_t>(num_parts), [this](std::int64_t part, std::size_t) {
+    const std::uint64_t first = static_cast<std::uint64_t>(part) * kPopulatedAtOnce;
+    populate_pages(memory_.subspan(first, std::min(kPopulatedAtOnce, memory_.size() - first)));
+  });
 }
 
 PageMemory::~PageMemory() {

@@ -94,5 +94,32 @@ TEST(StreamTrace, WorkIsASpanAndWaitingIsNone) {
   EXPECT_EQ(seen, expected);
 }
 
+int num_shown = 0;  // under way; a profiler is a function alone
+std::string last_shown;
+
+TEST(LaneTrace, ShowsWhatIsUnderWayToAProfiler) {
+  const SteadyClock clock;
+  LaneTrace trace(clock);
+  EXPECT_EQ(trace.show(Lane::kCpuOptimizer, "nobody looks"), nullptr);
+  trace.show_to([](std::string_view lane, std::string_view what) -> std::shared_ptr<void> {
+    ++num_shown;
+    last_shown = std::string(lane) + ": " + std::string(what);
+    return {&num_shown, [](void*) { --num_shown; }};
+  });
+  {
+    const std::shared_ptr<void> shown = trace.show(Lane::kCpuOptimizer, "block.3");
+    EXPECT_EQ(num_shown, 1);
+    EXPECT_EQ(last_shown, "cpu-optimizer: block.3");
+  }
+  EXPECT_EQ(num_shown, 0);
+  const auto state = std::make_shared<TicketState>(1);
+  const Ticket ticket(state);
+  trace_transfer(&trace, ticket, {.lane = Lane::kHostToNvme, .slice = "w/block.4"});
+  EXPECT_EQ(num_shown, 1);
+  EXPECT_EQ(last_shown, "host->nvme: w/block.4");
+  state->finish_one(nullptr);
+  EXPECT_EQ(num_shown, 0);
+}
+
 }  // namespace
 }  // namespace sluice

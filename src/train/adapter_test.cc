@@ -159,6 +159,16 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+SessionOptions options_for(const ModelDescription& model, const std::string& directory, SliceHomes homes) {
+  return {.model = &model,
+          .schedule = {.wave = 2, .batch_tokens = kRunBatchTokens, .homes = homes_of(model.arch, homes)},
+          .buffers = {.chunk_bytes = 64 * kKiB, .staging_bytes = 2 * kMiB, .optimizer_windows = 3},
+          .device_bytes = 16 * kMiB,
+          .host_bytes = 128 * kMiB,
+          .store_directories = {directory},
+          .num_threads = 2};
+}
+
 // Where weights are on the drives, no step and no commit writes them again; where they are in memory, no commit does.
 TEST(Adapter, WeightsAreWrittenOnceOrNever) {
   const ScratchDirectory folder;
@@ -168,15 +178,7 @@ TEST(Adapter, WeightsAreWrittenOnceOrNever) {
   model.arch = with_adapter(model, {.rank = 4, .alpha = 8});
   for (const SliceHomes homes : {kOnDrives, kOnHost, kOnDevice}) {
     const ScratchDirectory directory;
-    SessionOptions options{.model = &model,
-                           .schedule = {.wave = 2, .batch_tokens = kRunBatchTokens},
-                           .buffers = {.chunk_bytes = 64 * kKiB, .staging_bytes = 2 * kMiB, .optimizer_windows = 3},
-                           .device_bytes = 16 * kMiB,
-                           .host_bytes = 128 * kMiB,
-                           .store_directories = {directory.path()},
-                           .num_threads = 2};
-    options.schedule.homes.assign(num_slices(model.arch), homes);
-    TrainingSession session(options);
+    TrainingSession session(options_for(model, directory.path(), homes));
     session.begin(opened.slices(), "0", {});
     session.commit("0");
     const auto weights = [&] {
@@ -207,18 +209,10 @@ TEST(Adapter, WeightsThatMoveIntoMemoryLeaveTheDrives) {
   ModelDescription model = opened.model();
   model.arch = with_adapter(model, {.rank = 4, .alpha = 8});
   const ScratchDirectory directory;
-  SessionOptions options{.model = &model,
-                         .schedule = {.wave = 2, .batch_tokens = kRunBatchTokens},
-                         .buffers = {.chunk_bytes = 64 * kKiB, .staging_bytes = 2 * kMiB, .optimizer_windows = 3},
-                         .device_bytes = 16 * kMiB,
-                         .host_bytes = 128 * kMiB,
-                         .store_directories = {directory.path()},
-                         .num_threads = 2};
   RandomSteps data(model.arch);
   std::int64_t step = 0;
   for (const SliceHomes homes : {kOnDrives, kOnDevice, kOnDrives, kOnHost}) {
-    options.schedule.homes.assign(num_slices(model.arch), homes);
-    TrainingSession session(options);
+    TrainingSession session(options_for(model, directory.path(), homes));
     if (step == 0) {
       session.begin(opened.slices(), "0", {});
     } else {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,14 @@ class RandomSteps {
   const Architecture& arch_;
   std::vector<std::vector<std::int32_t>> ids_, labels_;
 };
+
+// Every third slice may have other homes.
+inline std::vector<SliceHomes> homes_of(const Architecture& arch, SliceHomes homes,
+                                        const std::optional<SliceHomes>& every_third = std::nullopt) {
+  std::vector<SliceHomes> all(num_slices(arch), homes);
+  for (std::size_t idx = 2; every_third && idx < all.size(); idx += 3) all[idx] = *every_third;
+  return all;
+}
 
 inline constexpr SliceHomes kOnDevice{Home::kDevice, Home::kDevice, Home::kDevice};
 inline constexpr SliceHomes kOnHost{Home::kHost, Home::kHost, Home::kHost};

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,10 +51,7 @@ class SameBits : public testing::Test {
  protected:
   Outcome run(const OpenedModel& opened, Architecture arch, Way way, std::int64_t num_steps) {
     way.schedule.batch_tokens = kRunBatchTokens;
-    way.schedule.homes.assign(num_slices(arch), way.homes);
-    for (std::size_t idx = 2; way.every_third && idx < num_slices(arch); idx += 3) {
-      way.schedule.homes[idx] = *way.every_third;
-    }
+    way.schedule.homes = homes_of(arch, way.homes, way.every_third);
     way.schedule.stored_layers = std::min(way.schedule.stored_layers, arch.num_layers());
     way.schedule.kept_attention = std::min(way.schedule.kept_attention, arch.num_layers());
     const ScratchDirectory directory;
