@@ -44,6 +44,12 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("io_engine", json.dumps(json.loads(done.stdout)))
 
+    def test_output_that_could_not_be_written_is_told(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([SLUICE, "env", "--no-measure", "--json"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("No space left on device", done.stderr)
+
     def test_bench_io_prints_the_promised_json(self):
         for caches in (1, 2):
             words = []

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import unittest
 
 import jinja2
@@ -196,18 +197,24 @@ class DataCheck(unittest.TestCase):
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, columns, 0, 0))
         process = subprocess.Popen([SLUICE, "data", "check", *words, "--model", self.model], stdout=theirs,
                                    stderr=subprocess.DEVNULL)
-        os.close(theirs)
-        output = b""
-        while True:
+        end = b"<the end>"  # a terminal that its last writer has closed may forget what was not read yet
+
+        def write_end():
             try:
-                block = os.read(ours, 65536)
-            except OSError:  # how Linux says that the other end is closed
-                break
-            if not block:
-                break
-            output += block
+                process.wait(timeout=60)
+            finally:
+                os.write(theirs, end)
+
+        writer = threading.Thread(target=write_end)
+        writer.start()
+        output = b""
+        while not output.endswith(end):
+            output += os.read(ours, 65536)
+        writer.join()
+        os.close(theirs)
         os.close(ours)
-        self.assertEqual(process.wait(timeout=60), 0)
+        self.assertEqual(process.returncode, 0)
+        output = output.removesuffix(end)
         return output.decode().replace("\r\n", "\n")
 
     def test_trained_tokens_are_green_on_a_terminal_and_in_brackets_elsewhere(self):

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include <CLI/CLI.hpp>
@@ -22,6 +24,18 @@
 #include "cli/train_verb.h"
 
 namespace sluice {
+namespace {
+
+/** What stdio still holds is written here, not at exit, where a full disk would go unnoticed. */
+int end_output() {
+  const bool has_failed = std::ferror(stdout) != 0;
+  if (std::fflush(stdout) == 0 && !has_failed) return 0;
+  std::fprintf(stderr, "sluice: standard output is not whole: %s\n",
+               has_failed ? "an earlier write failed" : std::strerror(errno));
+  return 1;
+}
+
+}  // namespace
 
 int run_command_line(int argc, char** argv) {
   CLI::App app{"Sluice fine-tunes and serves language models larger than the GPU.", "sluice"};
@@ -43,7 +57,7 @@ int run_command_line(int argc, char** argv) {
   add_template_verb(app);
   try {
     app.parse(argc, argv);
-    return 0;
+    return end_output();
   } catch (const CLI::ParseError& error) {
     if (const auto* failure = dynamic_cast<const CLI::RuntimeError*>(&error)) return failure->get_exit_code();
     return app.exit(error) == 0 ? 0 : 2;
