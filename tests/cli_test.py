@@ -46,7 +46,7 @@ class CommandLine(unittest.TestCase):
 
     def test_output_that_could_not_be_written_is_told(self):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([SLUICE, "env", "--no-measure", "--json"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            done = subprocess.run([SLUICE, "env", "--no-measure"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn("No space left on device", done.stderr)
 
