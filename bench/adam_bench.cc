@@ -21,17 +21,17 @@
 namespace sluice {
 namespace {
 
-struct Form {
+struct StateForm {
   DType weights;
   DType gradients;
   DType moments;
 };
 
 // What torch keeps, then what a model that is trained in bf16 keeps, in each precision of the moments.
-constexpr Form kForms[] = {{DType::kF32, DType::kF32, DType::kF32},
-                           {DType::kBF16, DType::kBF16, DType::kF32},
-                           {DType::kBF16, DType::kBF16, DType::kBF16},
-                           {DType::kBF16, DType::kBF16, DType::kU8}};
+constexpr StateForm kForms[] = {{DType::kF32, DType::kF32, DType::kF32},
+                                {DType::kBF16, DType::kBF16, DType::kF32},
+                                {DType::kBF16, DType::kBF16, DType::kBF16},
+                                {DType::kBF16, DType::kBF16, DType::kU8}};
 
 // Weight, gradient and both moments in f32, and twice the half of what an update of these moves.
 constexpr std::int64_t kMostBytesPerParameter = 16 + 28;
@@ -41,7 +41,7 @@ std::string text_of(DType dtype) { return dtype == DType::kF32 ? "f32" : dtype =
 // The tensors of one form, in one memory, with values that a step could meet.
 class State {
  public:
-  State(const Form& form, std::int64_t size) {
+  State(const StateForm& form, std::int64_t size) {
     const std::int64_t num_blocks = static_cast<std::int64_t>(div_ceil(size, kMomentBlock));
     weight_ = make(form.weights, size);
     if (form.weights == DType::kBF16) trailing_ = make(DType::kBF16, size);
@@ -141,7 +141,7 @@ AdamBenchResult run_adam_bench(const AdamBenchOptions& options, const ProgressSi
   AdamBenchResult result;
   const std::uint64_t num_all = std::size(kForms) * static_cast<std::uint64_t>(options.num_rounds);
   std::uint64_t num_done = 0;
-  for (const Form& form : kForms) {
+  for (const StateForm& form : kForms) {
     const State state(form, options.num_parameters);
     const std::uint64_t bytes = state.bytes_moved();
     const auto copy = [&] {

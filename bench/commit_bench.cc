@@ -15,8 +15,6 @@
 namespace sluice {
 namespace {
 
-constexpr std::uint64_t kSlicesOnDevice = 8;
-
 std::uint64_t step_of(const std::string& note) {
   std::uint64_t step = 0;
   std::from_chars(note.data(), note.data() + note.size(), step);

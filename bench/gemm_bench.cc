@@ -20,14 +20,14 @@
 namespace sluice {
 namespace {
 
-enum class Form : std::uint8_t { kForward, kInputGradient, kWeightGradient };
+enum class ProductForm : std::uint8_t { kForward, kInputGradient, kWeightGradient };
 
 struct Shape3 {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
   DType dtype = DType::kBF16;
-  Form form = Form::kForward;
+  ProductForm form = ProductForm::kForward;
 };
 
 // Cubes, then Llama 3 8B with 512 tokens: queries' output, up, down, query-key-value; and generation of one token.
@@ -39,20 +39,20 @@ constexpr Shape3 kShapes[] = {
     {512, 14336, 4096},
     {512, 4096, 14336},
     {512, 6144, 4096},
-    {512, 4096, 14336, DType::kBF16, Form::kInputGradient},
-    {14336, 4096, 512, DType::kBF16, Form::kWeightGradient},
+    {512, 4096, 14336, DType::kBF16, ProductForm::kInputGradient},
+    {14336, 4096, 512, DType::kBF16, ProductForm::kWeightGradient},
     {1, 14336, 4096},
     {1024, 1024, 1024, DType::kF32},
     {2048, 2048, 2048, DType::kF32},
 };
 
-std::string form_name(Form form) {
+std::string form_name(ProductForm form) {
   switch (form) {
-    case Form::kForward:
+    case ProductForm::kForward:
       return "x W^T";
-    case Form::kInputGradient:
+    case ProductForm::kInputGradient:
       return "dY W";
-    case Form::kWeightGradient:
+    case ProductForm::kWeightGradient:
       return "dY^T X";
   }
   return {};
@@ -67,8 +67,8 @@ class Operands {
     Random random(1);
     fill(a_, shape.dtype, random);
     fill(b_, shape.dtype, random);
-    const bool a_is_km = shape.form == Form::kWeightGradient;
-    const bool b_is_nk = shape.form == Form::kForward;
+    const bool a_is_km = shape.form == ProductForm::kWeightGradient;
+    const bool b_is_nk = shape.form == ProductForm::kForward;
     gemm_.a = {a_.bytes(), shape.dtype, a_is_km ? Shape({shape.k, shape.m}) : Shape({shape.m, shape.k})};
     gemm_.b = {b_.bytes(), shape.dtype, b_is_nk ? Shape({shape.n, shape.k}) : Shape({shape.k, shape.n})};
     // Gradients of weights are summed in f32; everything else has the type of its operands.

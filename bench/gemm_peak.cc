@@ -30,18 +30,18 @@ namespace {
 // Sums are of num_rounds products at most, so they stay far from infinity.
 float random_value(Random& random) { return static_cast<float>(random.next() >> 40) * 0x1p-23F - 1; }
 
-struct alignas(64) Operands {
+struct alignas(64) PeakOperands {
   float f32[4][16];
   BF16 bf16[4][512];  // four tiles
 
-  explicit Operands(Random random) {
+  explicit PeakOperands(Random random) {
     for (auto& vector : f32) std::generate(std::begin(vector), std::end(vector), [&] { return random_value(random); });
     for (auto& tile : bf16)
       std::generate(std::begin(tile), std::end(tile), [&] { return to_bf16(random_value(random)); });
   }
 };
 
-__attribute__((target("sse2"))) double loop_baseline(std::int64_t num_rounds, const Operands& operands) {
+__attribute__((target("sse2"))) double loop_baseline(std::int64_t num_rounds, const PeakOperands& operands) {
   constexpr int kSums = 12;
   __m128 sums[kSums];
 #pragma GCC unroll 32
@@ -59,7 +59,7 @@ __attribute__((target("sse2"))) double loop_baseline(std::int64_t num_rounds, co
   return static_cast<double>(num_rounds) * kSums * 4 * 2;
 }
 
-__attribute__((target("avx2,fma"))) double loop_avx2(std::int64_t num_rounds, const Operands& operands) {
+__attribute__((target("avx2,fma"))) double loop_avx2(std::int64_t num_rounds, const PeakOperands& operands) {
   constexpr int kSums = 12;
   __m256 sums[kSums];
 #pragma GCC unroll 32
@@ -76,7 +76,7 @@ __attribute__((target("avx2,fma"))) double loop_avx2(std::int64_t num_rounds, co
   return static_cast<double>(num_rounds) * kSums * 8 * 2;
 }
 
-__attribute__((target("avx512f"))) double loop_avx512(std::int64_t num_rounds, const Operands& operands) {
+__attribute__((target("avx512f"))) double loop_avx512(std::int64_t num_rounds, const PeakOperands& operands) {
   constexpr int kSums = 24;
   __m512 sums[kSums];
 #pragma GCC unroll 32
@@ -94,7 +94,7 @@ __attribute__((target("avx512f"))) double loop_avx512(std::int64_t num_rounds, c
 }
 
 __attribute__((target("avx512f,avx512bf16"))) double loop_avx512_bf16(std::int64_t num_rounds,
-                                                                      const Operands& operands) {
+                                                                      const PeakOperands& operands) {
   constexpr int kSums = 24;
   __m512 sums[kSums];
 #pragma GCC unroll 32
@@ -114,7 +114,7 @@ __attribute__((target("avx512f,avx512bf16"))) double loop_avx512_bf16(std::int64
 
 enum class TileData : std::uint8_t { kRandom, kZero };
 
-__attribute__((target("amx-tile,amx-bf16"))) double loop_amx(std::int64_t num_rounds, const Operands& operands,
+__attribute__((target("amx-tile,amx-bf16"))) double loop_amx(std::int64_t num_rounds, const PeakOperands& operands,
                                                              TileData data) {
   struct alignas(64) {
     std::uint8_t palette = 1;
@@ -147,7 +147,7 @@ struct Timing {
   double operations = 0;  // of one thread
 };
 
-double loop(GemmPath path, std::int64_t num_rounds, const Operands& operands) {
+double loop(GemmPath path, std::int64_t num_rounds, const PeakOperands& operands) {
   switch (path) {
     case GemmPath::kBaseline:
       return loop_baseline(num_rounds, operands);
@@ -197,12 +197,12 @@ double best_gflops(WorkerTeam& team, const Loop& loop_of) {
 }  // namespace
 
 double measure_peak_gflops(WorkerTeam& team, GemmPath path) {
-  const Operands operands(Random(1));
+  const PeakOperands operands(Random(1));
   return best_gflops(team, [&](std::int64_t num_rounds) { return loop(path, num_rounds, operands); });
 }
 
 double measure_amx_zeros_gflops(WorkerTeam& team) {
-  const Operands operands(Random(1));
+  const PeakOperands operands(Random(1));
   return best_gflops(team, [&](std::int64_t num_rounds) { return loop_amx(num_rounds, operands, TileData::kZero); });
 }
 

@@ -19,9 +19,6 @@
 namespace sluice {
 namespace {
 
-// An eighth of the device: one in use, one just used, the others on their way.
-constexpr std::uint64_t kSlicesOnDevice = 8;
-
 class StreamBench {
  public:
   StreamBench(const StreamBenchOptions& options, const ProgressSink& progress)

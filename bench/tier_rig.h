@@ -19,6 +19,9 @@
 
 namespace sluice {
 
+// A slice is an eighth of the device: one in use, one just used, the others on their way.
+inline constexpr std::uint64_t kSlicesOnDevice = 8;
+
 struct TierRigOptions {
   std::vector<std::string> directories;
   std::uint64_t host_bytes = 0;

@@ -2,10 +2,26 @@
 # sluice_room(name DEPS rooms... LIBS third-party... EXCLUDE files...): the room's sources become the library sluice_<name>, the tests
 # beside them (x_test.cc) one executable. Tests named x_crash_test.cc kill processes or simulate thousands of power
 # cuts; they are an executable of their own with the label `crash`.
+# TESTS: the tests of a room and the command line, where headers take longer than what is written with them.
+function(sluice_unity target)
+  if(SLUICE_UNITY STREQUAL "TESTS" AND NOT target MATCHES "_test$|^sluice_cli$")
+    return()
+  endif()
+  # Kernels include themselves once for each kind of CPU, which one source cannot do for several.
+  if(SLUICE_UNITY AND NOT target MATCHES "^(sluice_ops|ops_test)$")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # It takes what a source keeps to itself for a header's.
+      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+    endif()
+  endif()
+endfunction()
+
 function(sluice_test_executable target label)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${target} ${ARG_SOURCES})
   target_link_libraries(${target} PRIVATE sluice_compile ${ARG_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
+  sluice_unity(${target})
   gtest_discover_tests(${target} PROPERTIES LABELS ${label} TIMEOUT 600 DISCOVERY_TIMEOUT 60)
 endfunction()
 
@@ -30,17 +46,7 @@ function(sluice_room name)
   endforeach()
   add_library(sluice_${name} STATIC ${sources})
   target_link_libraries(sluice_${name} PUBLIC ${links})
-  # Kernels are compiled once for each target, which precompiled headers cannot be.
-  if(SLUICE_NATIVE AND NOT name STREQUAL "ops")
-    target_precompile_headers(sluice_${name} PRIVATE <algorithm> <functional> <map> <memory> <mutex> <optional> <span>
-                              <string> <thread> <vector> <fmt/format.h>)
-    if(name MATCHES "^(text|format|plan|data|infer|train|bench|cli)$")
-      target_precompile_headers(sluice_${name} PRIVATE <nlohmann/json.hpp>)
-    endif()
-    if(name STREQUAL "cli")
-      target_precompile_headers(sluice_${name} PRIVATE <CLI/CLI.hpp>)
-    endif()
-  endif()
+  sluice_unity(sluice_${name})
   if(SLUICE_HAS_CUDA AND name MATCHES "^(base|tensor|device)$")
     # These are in libsluice_cuda.so too.
     set_target_properties(sluice_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)

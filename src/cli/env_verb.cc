@@ -122,9 +122,6 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-// Where something is unknown its key holds null, and the key beside it says why.
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 Json to_json(const Drive& drive) {
   Json life = nullptr;
   if (const auto& health = drive.life.health) {

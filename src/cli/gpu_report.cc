@@ -15,8 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 std::string card_text(const CudaCard& card) {
   std::string text = card.name;
   if (card.memory_bytes > 0) {
@@ -58,6 +56,8 @@ Json to_json(const CardLink& link) {
 }
 
 }  // namespace
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 GpuReport look_for_gpus(LinkProbe probe) {
   GpuReport report;

@@ -27,6 +27,9 @@ struct GpuReport {
   std::string none_because;     // empty: there is a card to compute on
 };
 
+// Where something is unknown its key holds null, and the key beside it says why.
+nlohmann::ordered_json text_or_null(const std::string& text);
+
 GpuReport look_for_gpus(LinkProbe probe);
 
 // {"devices": [...], "driver": ..., "libraries": [...], "none_because": ...}; what is unknown is null.

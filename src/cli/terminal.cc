@@ -18,7 +18,6 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kDefaultColumns = 80;
-constexpr std::int64_t kRedrawNs = 100'000'000;
 constexpr std::size_t kMinBarCells = 8;
 constexpr std::size_t kMaxBarCells = 40;
 constexpr std::size_t kEighths = 8;

@@ -14,6 +14,8 @@
 
 namespace sluice {
 
+inline constexpr std::int64_t kRedrawNs = 100'000'000;  // between two pictures of one line
+
 bool is_terminal(std::FILE* stream);
 
 // 80 where the stream does not tell.

@@ -18,7 +18,6 @@
 namespace sluice {
 namespace {
 
-constexpr std::int64_t kRedrawNs = 100'000'000;
 constexpr std::uint64_t kPlainEvery = 10;  // steps, where there is no terminal
 
 std::string clock_text(double seconds) {

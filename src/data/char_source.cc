@@ -12,13 +12,13 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
+constexpr std::size_t kReadBufferBytes = std::size_t{256} << 10;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 
 CharSource::CharSource(std::istream& stream, std::string path)
-    : stream_(stream), path_(std::move(path)), buffer_(kBufferBytes) {
+    : stream_(stream), path_(std::move(path)), buffer_(kReadBufferBytes) {
   fill();
   if (std::string_view(buffer_.data(), size_).starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
 }

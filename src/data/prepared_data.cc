@@ -18,7 +18,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+constexpr std::size_t kWriteBufferBytes = std::size_t{1} << 20;
 
 std::uint32_t short_checksum(std::span<const std::byte> bytes) { return static_cast<std::uint32_t>(xxh3(bytes)); }
 
@@ -43,7 +43,7 @@ class PreparedWriter {
     append_u32(index_, static_cast<std::uint32_t>(example.ids.size()));
     append_u32(index_, short_checksum(bytes));
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
-    if (buffer_.size() >= kBufferBytes) flush();
+    if (buffer_.size() >= kWriteBufferBytes) flush();
   }
 
   void finish(PreparedHeader header) {

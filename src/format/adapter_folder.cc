@@ -17,28 +17,28 @@
 namespace sluice {
 namespace {
 
-constexpr std::uint64_t kMaxConfigBytes = 16 * kMiB;
+constexpr std::uint64_t kMaxAdapterConfigBytes = 16 * kMiB;
 constexpr std::string_view kPrefix = "base_model.model.";
 
 enum class Part : std::uint8_t { kA, kB, kWhole };
 
 struct PartName {
   Part part = Part::kWhole;
-  AdapterKind kind = AdapterKind::kLinear;
+  AdapterModuleKind kind = AdapterModuleKind::kLinear;
   std::string name;  // of the module; of the base's tensor where it is whole
 };
 
 struct Ending {
   std::string_view text;
   Part part;
-  AdapterKind kind;
+  AdapterModuleKind kind;
 };
 
 constexpr Ending kEndings[] = {
-    {".lora_A.weight", Part::kA, AdapterKind::kLinear},
-    {".lora_B.weight", Part::kB, AdapterKind::kLinear},
-    {".lora_embedding_A", Part::kA, AdapterKind::kEmbedding},
-    {".lora_embedding_B", Part::kB, AdapterKind::kEmbedding},
+    {".lora_A.weight", Part::kA, AdapterModuleKind::kLinear},
+    {".lora_B.weight", Part::kB, AdapterModuleKind::kLinear},
+    {".lora_embedding_A", Part::kA, AdapterModuleKind::kEmbedding},
+    {".lora_embedding_B", Part::kB, AdapterModuleKind::kEmbedding},
 };
 
 // Wrappers that PEFT leaves in the names of tensors it saves whole.
@@ -63,11 +63,11 @@ PartName parse_name(const std::string& tensor, const std::string& where) {
   for (const std::string_view wrapper : kWrappers) {
     if (const std::size_t at = name.find(wrapper); at != std::string::npos) name.erase(at, wrapper.size());
   }
-  return {Part::kWhole, AdapterKind::kLinear, std::move(name)};
+  return {Part::kWhole, AdapterModuleKind::kLinear, std::move(name)};
 }
 
 struct Halves {
-  AdapterKind kind = AdapterKind::kLinear;
+  AdapterModuleKind kind = AdapterModuleKind::kLinear;
   const TensorInfo* a = nullptr;
   const TensorInfo* b = nullptr;
 };
@@ -102,7 +102,7 @@ AdapterConfig read_adapter_config(FileSystem& files, IoEngine& engine, const std
   if (!files.exists(path)) {
     throw InvalidInput(fmt::format("'{}' has no {}; name the folder of a PEFT adapter", folder, kAdapterConfigName));
   }
-  return parse_adapter_config(read_whole_file(files, engine, path, kMaxConfigBytes), path);
+  return parse_adapter_config(read_whole_file(files, engine, path, kMaxAdapterConfigBytes), path);
 }
 
 std::string tensors_path(FileSystem& files, const std::string& folder) {

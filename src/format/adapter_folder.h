@@ -18,7 +18,7 @@ namespace sluice {
 inline constexpr const char* kAdapterConfigName = "adapter_config.json";
 inline constexpr const char* kAdapterTensorsName = "adapter_model.safetensors";
 
-enum class AdapterKind : std::uint8_t {
+enum class AdapterModuleKind : std::uint8_t {
   kLinear,     // A is (r, in), B is (out, r)
   kEmbedding,  // A is (r, rows), B is (columns, r), and the weight (rows, columns)
 };
@@ -26,7 +26,7 @@ enum class AdapterKind : std::uint8_t {
 // The base's <name>.weight gains scale * B A.
 struct AdapterModule {
   std::string name;  // "model.layers.0.self_attn.q_proj"
-  AdapterKind kind = AdapterKind::kLinear;
+  AdapterModuleKind kind = AdapterModuleKind::kLinear;
   TensorInfo a;
   TensorInfo b;
   double scale = 0;

@@ -20,12 +20,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-GenerationConfig parse(const std::string& text) {
+GenerationConfig parse_generation(const std::string& text) {
   return parse_generation_config(ConfigReader("g.json", parse_json(text, "g.json")));
 }
 
 TEST(GenerationConfig, ReadsWhatIsThere) {
-  const GenerationConfig config = parse(R"({"do_sample":true,"temperature":0.6,"top_p":0.95,"top_k":20,"min_p":0,
+  const GenerationConfig config =
+      parse_generation(R"({"do_sample":true,"temperature":0.6,"top_p":0.95,"top_k":20,"min_p":0,
       "repetition_penalty":1.05,"max_new_tokens":2048,"bos_token_id":151643,"pad_token_id":null,
       "eos_token_id":[151645,151643],"transformers_version":"4.51.0"})");
   EXPECT_EQ(config.do_sample, true);
@@ -38,16 +39,16 @@ TEST(GenerationConfig, ReadsWhatIsThere) {
   EXPECT_EQ(config.bos_token_id, 151643);
   EXPECT_EQ(config.pad_token_id, std::nullopt);
   EXPECT_THAT(config.eos_token_ids, ElementsAre(151645, 151643));
-  EXPECT_THAT(parse(R"({"eos_token_id":2})").eos_token_ids, ElementsAre(2));
-  EXPECT_EQ(parse(R"({"pad_token_id":-1})").pad_token_id, std::nullopt);
-  EXPECT_THAT(parse("{}").eos_token_ids, IsEmpty());
+  EXPECT_THAT(parse_generation(R"({"eos_token_id":2})").eos_token_ids, ElementsAre(2));
+  EXPECT_EQ(parse_generation(R"({"pad_token_id":-1})").pad_token_id, std::nullopt);
+  EXPECT_THAT(parse_generation("{}").eos_token_ids, IsEmpty());
 }
 
 TEST(GenerationConfig, RefusesWhatCannotBe) {
   for (const char* text : {R"({"temperature":-0.1})", R"({"temperature":"hot"})", R"({"top_p":1.5})",
                            R"({"top_k":2.5})", R"({"eos_token_id":-2})", R"({"eos_token_id":[1,"x"]})",
                            R"({"bos_token_id":4294967296})", R"({"do_sample":1})", R"({"max_new_tokens":-1})"}) {
-    EXPECT_THAT(message_of<FormatError>([&] { parse(text); }), HasSubstr("'g.json' has")) << text;
+    EXPECT_THAT(message_of<FormatError>([&] { parse_generation(text); }), HasSubstr("'g.json' has")) << text;
   }
 }
 

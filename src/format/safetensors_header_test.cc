@@ -16,12 +16,12 @@ namespace {
 
 using testing::HasSubstr;
 
-SafetensorsHeader parse(const std::string& file) {
+SafetensorsHeader parse_tensors(const std::string& file) {
   return parse_safetensors_header(bytes_of_text(file), file.size(), "f");
 }
 
-SafetensorsHeader parse(const std::string& json, std::size_t data_bytes) {
-  return parse(handmade_safetensors(json, std::string(data_bytes, 'x')));
+SafetensorsHeader parse_tensors(const std::string& json, std::size_t data_bytes) {
+  return parse_tensors(handmade_safetensors(json, std::string(data_bytes, 'x')));
 }
 
 TEST(SafetensorsHeader, ReadsNamesTypesShapesAndPlacesInTheFile) {
@@ -29,7 +29,7 @@ TEST(SafetensorsHeader, ReadsNamesTypesShapesAndPlacesInTheFile) {
                            R"("__metadata__":{"format":"pt"},)"
                            R"("a":{"shape":[],"data_offsets":[0,4],"dtype":"F32"},)"
                            R"("none":{"dtype":"I64","shape":[0,7],"data_offsets":[16,16]}}   )";
-  const SafetensorsHeader header = parse(json, 16);
+  const SafetensorsHeader header = parse_tensors(json, 16);
   EXPECT_EQ(header.metadata, (std::map<std::string, std::string>{{"format", "pt"}}));
   ASSERT_EQ(header.tensors.size(), 3U);
   EXPECT_EQ(header.tensors[0].name, "a");
@@ -45,7 +45,7 @@ TEST(SafetensorsHeader, ReadsNamesTypesShapesAndPlacesInTheFile) {
 }
 
 TEST(SafetensorsHeader, KeepsTensorsOfTypesThatSluiceLacks) {
-  const SafetensorsHeader header = parse(
+  const SafetensorsHeader header = parse_tensors(
       R"({"d":{"dtype":"F64","shape":[1],"data_offsets":[0,8]},"q":{"dtype":"F4","shape":[6],"data_offsets":[8,11]}})",
       11);
   EXPECT_EQ(header.tensors[0].dtype_text, "F64");
@@ -55,16 +55,16 @@ TEST(SafetensorsHeader, KeepsTensorsOfTypesThatSluiceLacks) {
 
 TEST(SafetensorsHeader, SkipsKeysOfATensorThatItDoesNotKnow) {
   const SafetensorsHeader header =
-      parse(R"({"a":{"x":[{"dtype":"U8","y":[1,[2]]},null,-1.5],"z":{},"w":true,"v":"t","u":3,)"
-            R"("dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
-            1);
+      parse_tensors(R"({"a":{"x":[{"dtype":"U8","y":[1,[2]]},null,-1.5],"z":{},"w":true,"v":"t","u":3,)"
+                    R"("dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
+                    1);
   ASSERT_EQ(header.tensors.size(), 1U);
   EXPECT_EQ(header.tensors[0].dtype, DType::kU8);
 }
 
 TEST(SafetensorsHeader, AcceptsNoTensorsAndNullMetadata) {
-  EXPECT_TRUE(parse(R"({})", 0).tensors.empty());
-  EXPECT_TRUE(parse(R"({"__metadata__":null})", 0).metadata.empty());
+  EXPECT_TRUE(parse_tensors(R"({})", 0).tensors.empty());
+  EXPECT_TRUE(parse_tensors(R"({"__metadata__":null})", 0).metadata.empty());
 }
 
 struct BadHeader {
@@ -125,7 +125,7 @@ TEST(SafetensorsHeader, RefusesWhatDoesNotAddUpInOneSentence) {
        2, "has \"t\" twice"},
   };
   for (const BadHeader& header : bad) {
-    const std::string message = message_of<FormatError>([&] { parse(header.json, header.data_bytes); });
+    const std::string message = message_of<FormatError>([&] { parse_tensors(header.json, header.data_bytes); });
     EXPECT_THAT(message, HasSubstr(header.message)) << header.json;
     EXPECT_THAT(message, HasSubstr("'f'")) << header.json;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
@@ -133,7 +133,7 @@ TEST(SafetensorsHeader, RefusesWhatDoesNotAddUpInOneSentence) {
 }
 
 TEST(SafetensorsHeader, RefusesALengthThatCannotBe) {
-  const auto refusal = [](const std::string& file) { return message_of<FormatError>([&] { parse(file); }); };
+  const auto refusal = [](const std::string& file) { return message_of<FormatError>([&] { parse_tensors(file); }); };
   EXPECT_THAT(refusal("1234567"), HasSubstr("'f' is 7 bytes long"));
   EXPECT_THAT(refusal(""), HasSubstr("'f' is 0 bytes long"));
   EXPECT_THAT(refusal(std::string(7, '\0') + "\xff{}"), HasSubstr("at most 100000000"));
@@ -143,7 +143,7 @@ TEST(SafetensorsHeader, RefusesALengthThatCannotBe) {
 
 TEST(SafetensorsHeader, CutsWhatItQuotesFromTheFile) {
   const std::string json = fmt::format(R"({{"{}\n":0}})", std::string(100'000, 'n'));
-  EXPECT_LT(message_of<FormatError>([&] { parse(json, 0); }).size(), 300U);
+  EXPECT_LT(message_of<FormatError>([&] { parse_tensors(json, 0); }).size(), 300U);
 }
 
 TEST(SafetensorsHeader, WhatItMakesItReads) {
@@ -154,7 +154,7 @@ TEST(SafetensorsHeader, WhatItMakesItReads) {
   const std::string text = make_safetensors_header(planned, {{"format", "pt"}, {"k\"", "v"}});
   EXPECT_EQ(text.size() % kSafetensorsDataAlignment, 0U);
   EXPECT_EQ(text.find_last_not_of(' '), text.rfind('}'));
-  const SafetensorsHeader header = parse(text + std::string(30 + 4 + 4, 'd'));
+  const SafetensorsHeader header = parse_tensors(text + std::string(30 + 4 + 4, 'd'));
   EXPECT_EQ(header.metadata, (std::map<std::string, std::string>{{"format", "pt"}, {"k\"", "v"}}));
   ASSERT_EQ(header.tensors.size(), planned.size());
   std::uint64_t offset = text.size();

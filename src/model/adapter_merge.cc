@@ -19,8 +19,8 @@
 namespace sluice {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 16 * kMiB;  // of a weight, held at once
-constexpr std::int64_t kRowsAnItem = 16;
+constexpr std::uint64_t kMergedPieceBytes = 16 * kMiB;  // of a weight, held at once
+constexpr std::int64_t kMergedRowsAnItem = 16;
 
 // The two matrices as W gains them: rows (rows, rank), columns (rank, columns).
 struct Product {
@@ -31,16 +31,16 @@ struct Product {
   std::vector<float> columns;
 };
 
-enum class Turn : std::uint8_t { kNo, kYes };
+enum class Transposed : std::uint8_t { kNo, kYes };
 
-std::vector<float> read_matrix(const Checkpoint& tensors, const TensorInfo& tensor, Turn turn) {
+std::vector<float> read_matrix(const Checkpoint& tensors, const TensorInfo& tensor, Transposed transposed) {
   std::vector<std::byte> bytes(tensor.size_bytes);
   tensors.read(tensor, 0, bytes);
   std::vector<float> matrix(static_cast<std::size_t>(tensor.shape.num_elements()));
   const bool converted =
       convert_elements(std::as_writable_bytes(std::span(matrix)), DType::kF32, bytes, tensors.require_dtype(tensor));
   CHECK(converted, "the type was looked at before");
-  if (turn == Turn::kNo) return matrix;
+  if (transposed == Transposed::kNo) return matrix;
   const auto num_rows = static_cast<std::size_t>(tensor.shape[0]);
   const auto num_columns = static_cast<std::size_t>(tensor.shape[1]);
   std::vector<float> turned(matrix.size());
@@ -61,7 +61,7 @@ Shape shape_of_product(const AdapterModule& module, WeightLayout layout) {
 // An embedding's weight is (rows, columns) = (in, out) of its matrices. For the rest the config tells; where only the
 // other layout fits, it is that one: PEFT goes by the kind of each layer, and the flag is that of the last.
 WeightLayout layout_of(const AdapterModule& module, const AdapterConfig& config, const Shape& weight) {
-  if (module.kind == AdapterKind::kEmbedding) return WeightLayout::kInOut;
+  if (module.kind == AdapterModuleKind::kEmbedding) return WeightLayout::kInOut;
   const WeightLayout other = config.layout == WeightLayout::kInOut ? WeightLayout::kOutIn : WeightLayout::kInOut;
   const bool fits = shape_of_product(module, config.layout) == weight;
   return !fits && shape_of_product(module, other) == weight ? other : config.layout;
@@ -71,11 +71,11 @@ Product read_product(const AdapterFolder& adapter, const AdapterModule& module, 
   Product product{.rank = module.rank(), .num_columns = weight[1], .scale = static_cast<float>(module.scale)};
   const Checkpoint& tensors = adapter.tensors();
   if (layout_of(module, adapter.config(), weight) == WeightLayout::kOutIn) {
-    product.rows = read_matrix(tensors, module.b, Turn::kNo);
-    product.columns = read_matrix(tensors, module.a, Turn::kNo);
+    product.rows = read_matrix(tensors, module.b, Transposed::kNo);
+    product.columns = read_matrix(tensors, module.a, Transposed::kNo);
   } else {
-    product.rows = read_matrix(tensors, module.a, Turn::kYes);
-    product.columns = read_matrix(tensors, module.b, Turn::kYes);
+    product.rows = read_matrix(tensors, module.a, Transposed::kYes);
+    product.columns = read_matrix(tensors, module.b, Transposed::kYes);
   }
   return product;
 }
@@ -113,12 +113,12 @@ struct Rows {
 void add_product(const Product& product, const Rows& rows, WorkerTeam& team) {
   const auto width = static_cast<std::size_t>(product.num_columns);
   const std::size_t row_bytes = width * size_bytes(rows.dtype);
-  team.for_each((rows.count + kRowsAnItem - 1) / kRowsAnItem, [&](std::int64_t item_idx, std::size_t) {
+  team.for_each((rows.count + kMergedRowsAnItem - 1) / kMergedRowsAnItem, [&](std::int64_t item_idx, std::size_t) {
     std::vector<float> sums(width);
     std::vector<float> weights(width);
     const std::span<std::byte> weight_bytes = std::as_writable_bytes(std::span(weights));
-    const std::int64_t end = std::min(rows.count, (item_idx + 1) * kRowsAnItem);
-    for (std::int64_t row = item_idx * kRowsAnItem; row < end; ++row) {
+    const std::int64_t end = std::min(rows.count, (item_idx + 1) * kMergedRowsAnItem);
+    for (std::int64_t row = item_idx * kMergedRowsAnItem; row < end; ++row) {
       const auto bytes = rows.bytes.subspan(static_cast<std::size_t>(row) * row_bytes, row_bytes);
       multiply_row(product, rows.first + row, sums);
       convert_elements(weight_bytes, DType::kF32, bytes, rows.dtype);
@@ -225,7 +225,7 @@ void AdapterMerge::write_weight(const Weight& weight, CheckpointWriter& writer, 
   const std::int64_t num_rows = row_elements == 0 ? 0 : tensor.shape.num_elements() / row_elements;
   const std::uint64_t row_bytes = static_cast<std::uint64_t>(row_elements) * size_bytes(weight.dtype);
   const std::uint64_t source_row_bytes = static_cast<std::uint64_t>(row_elements) * size_bytes(source_dtype);
-  const auto piece_rows = static_cast<std::int64_t>(std::max<std::uint64_t>(kPieceBytes / source_row_bytes, 1));
+  const auto piece_rows = static_cast<std::int64_t>(std::max<std::uint64_t>(kMergedPieceBytes / source_row_bytes, 1));
 
   Product product;
   if (weight.module != nullptr) product = read_product(adapter_, *weight.module, weight.base->shape);

@@ -16,22 +16,14 @@
 #include "model/adapter_sites.h"
 #include "model/block.h"
 #include "model/description.h"
+#include "model/reference_models.h"
 
 namespace sluice {
 namespace {
 
-const std::string kReferenceModels = SLUICE_REFERENCE_DIR "/models";
 constexpr std::size_t kDocuments = 53;
 constexpr std::size_t kDocumentTokens = 20;  // 1060 in all: more than the MLP takes at a time
 constexpr std::int64_t kTokens = kDocuments * kDocumentTokens;
-
-std::vector<std::string> reference_models() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kReferenceModels))
-    names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 std::vector<std::byte> copy_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
 

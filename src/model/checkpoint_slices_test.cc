@@ -14,20 +14,10 @@
 #include "base/bf16.h"
 #include "format/handmade_files.h"
 #include "model/handmade_model.h"
+#include "model/reference_models.h"
 
 namespace sluice {
 namespace {
-
-const std::string kReferenceModels = SLUICE_REFERENCE_DIR "/models";
-
-std::vector<std::string> reference_models() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kReferenceModels)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 std::vector<std::byte> tensor_bytes(const Checkpoint& checkpoint, const TensorInfo& tensor) {
   std::vector<std::byte> bytes(tensor.size_bytes);

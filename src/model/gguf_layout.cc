@@ -25,7 +25,7 @@ struct GgufFamily {
   std::int64_t root_layers = 0;    // with this many layers, attention is scaled by hidden / heads instead of head_dim
 };
 
-constexpr GgufFamily kFamilies[] = {
+constexpr GgufFamily kGgufFamilies[] = {
     {"llama", "llama", GgufChange::kPairRows, Activation::kSilu, Biases::kPresent},
     {"mistral", "llama", GgufChange::kPairRows, Activation::kSilu, Biases::kPresent},
     {"qwen2", "qwen2", GgufChange::kNone, Activation::kSilu, Biases::kPresent},
@@ -37,7 +37,7 @@ constexpr GgufFamily kFamilies[] = {
 
 const GgufFamily& find_family(const ConfigReader& config, const Architecture& arch) {
   std::string known;
-  for (const GgufFamily& family : kFamilies) {
+  for (const GgufFamily& family : kGgufFamilies) {
     if (arch.family == family.model_type) return family;
     known += (known.empty() ? "" : ", ") + std::string(family.model_type);
   }

@@ -18,8 +18,8 @@
 namespace sluice {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 16 * kMiB;  // of a tensor's elements as f32
-constexpr std::int64_t kRowsAnItem = 64;
+constexpr std::uint64_t kGgufPieceBytes = 16 * kMiB;  // of a tensor's elements as f32
+constexpr std::int64_t kGgufRowsAnItem = 64;
 
 // Where in the checkpoint the row is that GGUF has as `row`: the two halves of each head, taken in turns.
 std::int64_t source_row(GgufChange change, std::int64_t row, std::int64_t head_dim) {
@@ -47,7 +47,7 @@ class WeightStream {
     // Rows change places within a head only, so that pieces are whole heads.
     const std::int64_t step = weight.change == GgufChange::kPairRows ? head_dim_ : 1;
     const auto wanted_rows =
-        static_cast<std::int64_t>(kPieceBytes / (static_cast<std::uint64_t>(width) * sizeof(float)));
+        static_cast<std::int64_t>(kGgufPieceBytes / (static_cast<std::uint64_t>(width) * sizeof(float)));
     const std::int64_t piece_rows = std::max<std::int64_t>(wanted_rows / step, 1) * step;
     for (std::int64_t first = 0; first < num_rows; first += piece_rows) {
       const std::int64_t count = std::min(piece_rows, num_rows - first);
@@ -72,10 +72,10 @@ class WeightStream {
     const std::size_t to_bytes = encoded_bytes(weight.tensor.encoding, width);
     encoded_.resize(static_cast<std::size_t>(rows.count) * to_bytes);
     std::atomic<bool> all_held = true;
-    team_.for_each((rows.count + kRowsAnItem - 1) / kRowsAnItem, [&](std::int64_t item_idx, std::size_t) {
+    team_.for_each((rows.count + kGgufRowsAnItem - 1) / kGgufRowsAnItem, [&](std::int64_t item_idx, std::size_t) {
       std::vector<float> values(width);
-      const std::int64_t end = std::min(rows.count, (item_idx + 1) * kRowsAnItem);
-      for (std::int64_t row = item_idx * kRowsAnItem; row < end; ++row) {
+      const std::int64_t end = std::min(rows.count, (item_idx + 1) * kGgufRowsAnItem);
+      for (std::int64_t row = item_idx * kGgufRowsAnItem; row < end; ++row) {
         const auto from = static_cast<std::size_t>(source_row(weight.change, row, head_dim_));
         convert_elements(std::as_writable_bytes(std::span(values)), DType::kF32,
                          std::span(read_).subspan(from * from_bytes, from_bytes), rows.dtype);

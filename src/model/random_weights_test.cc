@@ -11,11 +11,11 @@
 #include "base/bf16.h"
 #include "base/error.h"
 #include "model/handmade_model.h"
+#include "model/reference_models.h"
 
 namespace sluice {
 namespace {
 
-const std::string kReferenceModels = SLUICE_REFERENCE_DIR "/models";
 std::vector<std::byte> weight_file(const nlohmann::json& config, const RandomWeights& weights,
                                    std::size_t num_threads) {
   const ScratchDirectory folder;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::array<float, 256> kAbsmaxValues = dynamic_map(CodeRange::kSigned);
 
-constexpr std::int64_t kPieceElements = 256 * kNf4Block * kNf4AbsmaxBlock;  // whole blocks of scales
+constexpr std::int64_t kNf4PieceElements = 256 * kNf4Block * kNf4AbsmaxBlock;  // whole blocks of scales
 
 std::uint64_t bytes_of(std::int64_t elements, DType dtype) {
   return static_cast<std::uint64_t>(elements) * size_bytes(dtype);
@@ -106,8 +106,8 @@ void unpack_stored_nf4(const Checkpoint& checkpoint, const std::string& weight, 
   const auto stream = device.make_stream("unpacking");
   const std::int64_t total = into.shape().num_elements();
   const std::uint64_t element_bytes = size_bytes(into.dtype());
-  for (std::int64_t first = 0; first < total; first += kPieceElements) {
-    const Shape piece{std::min(kPieceElements, total - first)};
+  for (std::int64_t first = 0; first < total; first += kNf4PieceElements) {
+    const Shape piece{std::min(kNf4PieceElements, total - first)};
     const Nf4Memory memory(piece);
     const Nf4Tensor& tensor = memory.tensor();
     checkpoint.read(codes, bytes_of(first / 2, DType::kU8), tensor.codes.bytes());

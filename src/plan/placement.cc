@@ -21,8 +21,6 @@ StepMemory memory_of(const PlacementRequest& request, Placed& placed) {
   return step_memory(*request.arch, placed.schedule, placed.buffers);
 }
 
-std::uint64_t as_run(std::uint64_t bytes) { return round_up(bytes, kBlockBytes); }
-
 enum class Part : std::uint8_t { kWeights, kGradients, kOptimizer };
 
 Home& home_of(SliceHomes& homes, Part part) {

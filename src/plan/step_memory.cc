@@ -20,7 +20,6 @@ namespace {
 constexpr std::size_t kSmallGradientPlaces = 4;
 
 std::uint64_t on_device(std::uint64_t bytes) { return round_up(bytes, Device::kAlignment); }
-std::uint64_t as_run(std::uint64_t bytes) { return round_up(bytes, kBlockBytes); }
 
 TierBytes& tier_of(StepMemory& memory, Home home) {
   switch (home) {
@@ -39,6 +38,8 @@ BlockSize block_size(const Schedule& schedule) {
 }
 
 }  // namespace
+
+std::uint64_t as_run(std::uint64_t bytes) { return round_up(bytes, kBlockBytes); }
 
 std::uint64_t weight_bytes(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx) {
   return kept_bytes(arch, slice_idx, schedule.dtype);

@@ -56,6 +56,7 @@ PlaceBytes weight_place_bytes(const Architecture& arch, const Schedule& schedule
 PlaceBytes gradient_place_bytes(const Architecture& arch, const Schedule& schedule);  // small: of one
 std::size_t small_gradient_places(const Schedule& schedule);
 
+std::uint64_t as_run(std::uint64_t bytes);  // padded to what direct I/O moves
 std::uint64_t weight_bytes(const Architecture& arch, const Schedule& schedule, std::size_t slice_idx);  // as kept
 // Of a block as it is computed with, where it is kept packed; 0 where it is not. A group has as many.
 std::uint64_t unpacked_bytes(const Architecture& arch, const Schedule& schedule);

@@ -12,7 +12,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNoToken = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kMaxMerges = 1 << 24;
 // Shorter pieces are looked up in the cache as they are.
 constexpr std::size_t kWorthCuttingBytes = 32;
@@ -37,7 +37,7 @@ BpeModel::BpeModel(const JsonView& view)
       ignore_merges_(view.boolean_or("ignore_merges", false)),
       byte_ids_(256),
       merges_(num_merges(view)),
-      basic_plane_(0x10000, kNone),
+      basic_plane_(0x10000, kNoToken),
       other_planes_(vocabulary_.num_tokens()),
       seams_(num_merges(view)) {
   if (const auto dropout = view.find("dropout"); dropout && dropout->value() != 0.0) {
@@ -115,7 +115,7 @@ void BpeModel::add_merge(const JsonView& merges, std::string_view left, std::str
 std::optional<TokenId> BpeModel::character_id(char32_t character) const {
   if (character < basic_plane_.size()) {
     const std::uint32_t id = basic_plane_[character];
-    return id == kNone ? std::nullopt : std::optional<TokenId>(id);
+    return id == kNoToken ? std::nullopt : std::optional<TokenId>(id);
   }
   const TokenId* const id = other_planes_.find(0, character);
   return id == nullptr ? std::nullopt : std::optional<TokenId>(*id);

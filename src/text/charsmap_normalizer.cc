@@ -20,11 +20,11 @@ namespace sluice {
 namespace {
 
 std::optional<std::string> decode_base64(std::string_view text) {
-  static constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  static constexpr std::string_view kBase64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::array<int, 256> value_of{};
   value_of.fill(-1);
-  for (std::size_t i = 0; i < kAlphabet.size(); ++i)
-    value_of[static_cast<unsigned char>(kAlphabet[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < kBase64Digits.size(); ++i)
+    value_of[static_cast<unsigned char>(kBase64Digits[i])] = static_cast<int>(i);
   while (!text.empty() && text.back() == '=') text.remove_suffix(1);
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3 + 2);

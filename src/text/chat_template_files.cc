@@ -18,13 +18,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Templates have some kilobytes; tokenizer_config.json lists added tokens, a megabyte in the longest.
-constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{64} << 20;
+constexpr std::uintmax_t kMaxTemplateBytes = std::uintmax_t{64} << 20;
 
 std::optional<std::string> read_if_there(const std::filesystem::path& path) {
   std::error_code failure;
   if (!std::filesystem::is_regular_file(path, failure)) return std::nullopt;
   const std::uintmax_t size_bytes = std::filesystem::file_size(path, failure);
-  if (!failure && size_bytes > kMaxFileBytes) {
+  if (!failure && size_bytes > kMaxTemplateBytes) {
     throw FormatError(fmt::format("{} is {} bytes long, too long for what it should hold", path.string(), size_bytes));
   }
   std::ifstream file(path, std::ios::binary);

@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kMaxDepth = 8;
+constexpr std::size_t kMaxSequenceDepth = 8;
 constexpr std::size_t kMaxComponents = 64;
 
 void flatten(const JsonView& view, std::string_view list_key, std::size_t depth, std::vector<JsonView>& flat) {
@@ -18,7 +18,8 @@ void flatten(const JsonView& view, std::string_view list_key, std::size_t depth,
     flat.push_back(view);
     return;
   }
-  if (depth == kMaxDepth) view.fail(fmt::format("is a Sequence nested deeper than {} levels", kMaxDepth));
+  if (depth == kMaxSequenceDepth)
+    view.fail(fmt::format("is a Sequence nested deeper than {} levels", kMaxSequenceDepth));
   const JsonView list = view.at(list_key);
   for (std::size_t i = 0; i < list.size(); ++i) flatten(list.element(i), list_key, depth + 1, flat);
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "text/python_text.h"
 #include "text/utf8.h"
 
 namespace sluice {
@@ -13,16 +14,8 @@ namespace {
 
 constexpr std::size_t kMaxStripped = 1024;
 
-std::string replace_all(std::string text, std::string_view what, std::string_view with) {
-  if (what.empty()) return text;
-  std::string out;
-  std::size_t done = 0;
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, done)) {
-    out.append(text, done, at - done);
-    out += with;
-    done = at + what.size();
-  }
-  return out.append(text, done);
+std::string replace_every(std::string text, std::string_view what, std::string_view with) {
+  return what.empty() ? text : replace_all(text, what, with, -1);
 }
 
 std::string encode_character(char32_t character) {
@@ -45,7 +38,7 @@ class MetaspaceRun final : public DecoderRun {
   Strings push(std::string token) override {
     const std::string_view with = drop_ ? "" : " ";
     drop_ = false;
-    return {replace_all(std::move(token), replacement_, with)};
+    return {replace_every(std::move(token), replacement_, with)};
   }
 
  private:
@@ -173,7 +166,7 @@ class WordPieceStep final : public DecoderStep {
                                                                                              {" 's", "'s"},
                                                                                              {" 've", "'ve"},
                                                                                              {" 're", "'re"}}};
-    for (const auto& [what, with] : kRepairs) text = replace_all(std::move(text), what, with);
+    for (const auto& [what, with] : kRepairs) text = replace_every(std::move(text), what, with);
     return text;
   }
 
@@ -199,7 +192,7 @@ class BpeSuffixStep final : public DecoderStep {
    private:
     Strings release(std::string_view with) {
       if (!held_) return {};
-      Strings strings{replace_all(std::move(*held_), suffix_, with)};
+      Strings strings{replace_every(std::move(*held_), suffix_, with)};
       held_.reset();
       return strings;
     }

@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-using Kind = JinjaToken::Kind;
+using LexedKind = JinjaToken::Kind;
 
 // Every way to end a line becomes '\n', and the last one goes.
 std::string normalized(std::string_view source) {
@@ -41,7 +41,7 @@ class Lexer {
 
   std::vector<JinjaToken> run() {
     while (at_ < source_.size()) lex_data();
-    emit(Kind::kEnd, "");
+    emit(LexedKind::kEnd, "");
     return std::move(tokens_);
   }
 
@@ -55,7 +55,7 @@ class Lexer {
     return line_;
   }
 
-  JinjaToken& emit(Kind kind, std::string text) {
+  JinjaToken& emit(LexedKind kind, std::string text) {
     JinjaToken& token = tokens_.emplace_back();
     token.kind = kind;
     token.text = std::move(text);
@@ -88,7 +88,7 @@ class Lexer {
         if (strip(text.substr(line_start), std::nullopt, TextSides::kBoth).empty()) text = text.substr(0, line_start);
       }
     }
-    if (!text.empty()) emit(Kind::kData, std::string(text));
+    if (!text.empty()) emit(LexedKind::kData, std::string(text));
   }
 
   void lex_data() {
@@ -99,7 +99,7 @@ class Lexer {
       ++tag;
     }
     if (tag == std::string_view::npos) {
-      emit(Kind::kData, std::string(source_.substr(at_)));
+      emit(LexedKind::kData, std::string(source_.substr(at_)));
       at_ = source_.size();
       return;
     }
@@ -114,7 +114,7 @@ class Lexer {
     } else if (type == '%' && skip_raw_begin()) {
       lex_raw();
     } else {
-      emit(type == '%' ? Kind::kBlockBegin : Kind::kVariableBegin, "");
+      emit(type == '%' ? LexedKind::kBlockBegin : LexedKind::kVariableBegin, "");
       lex_tag(type == '%');
     }
   }
@@ -191,7 +191,7 @@ class Lexer {
     const char sign = source_[at_] == '-' || (block && source_[at_] == '+') ? source_[at_] : '\0';
     const std::size_t start = at_ + (sign != '\0' ? 1 : 0);
     if (!source_.substr(start).starts_with(closing)) return false;
-    emit(block ? Kind::kBlockEnd : Kind::kVariableEnd, "");
+    emit(block ? LexedKind::kBlockEnd : LexedKind::kVariableEnd, "");
     // Only blocks swallow the newline behind them.
     end_tag(start + 2, !block && sign == '\0' ? '+' : sign);
     return true;
@@ -204,7 +204,7 @@ class Lexer {
       if (!is_python_word_character(point.value)) break;
       at_ += point.size_bytes;
     }
-    emit(Kind::kName, std::string(source_.substr(start, at_ - start)));
+    emit(LexedKind::kName, std::string(source_.substr(start, at_ - start)));
   }
 
   // Digits with single underscores between them, from `at`; where they end.
@@ -253,7 +253,7 @@ class Lexer {
     std::erase(digits, '_');
     const char* const first = digits.data() + (base == 10 ? 0 : 2);
     const char* const last = digits.data() + digits.size();
-    JinjaToken& token = emit(is_float ? Kind::kFloat : Kind::kInteger, digits);
+    JinjaToken& token = emit(is_float ? LexedKind::kFloat : LexedKind::kInteger, digits);
     at_ = end;
     if (is_float) {
       // Out of range leaves infinity or zero, as in Python.
@@ -272,7 +272,7 @@ class Lexer {
     if (end >= source_.size()) fail("a string is not closed");
     std::optional<std::string> text = unescape_python(source_.substr(at_ + 1, end - at_ - 1));
     if (!text) fail("a string holds an escape that means nothing");
-    emit(Kind::kString, std::move(*text));
+    emit(LexedKind::kString, std::move(*text));
     at_ = end + 1;
   }
 
@@ -290,7 +290,7 @@ class Lexer {
         if (open.back() != first) fail(fmt::format("unexpected '{}', expected '{}'", text, open.back()));
         open.pop_back();
       }
-      emit(Kind::kOperator, std::string(text));
+      emit(LexedKind::kOperator, std::string(text));
       at_ += text.size();
       return;
     }

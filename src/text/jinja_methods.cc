@@ -12,13 +12,15 @@
 namespace sluice {
 namespace {
 
-using Kind = JinjaSequence::Kind;
+using SequenceKind = JinjaSequence::Kind;
 
-JinjaValue view_of(JinjaInterpreter& interpreter, const JinjaValue& owner, Kind kind) {
+JinjaValue view_of(JinjaInterpreter& interpreter, const JinjaValue& owner, SequenceKind kind) {
   JinjaValues items;
   interpreter.meter().allocate(owner.as_dict().items().size() * 3 * sizeof(JinjaValue));
   for (const auto& [key, value] : owner.as_dict().items()) {
-    items.push_back(kind == Kind::kKeys ? key : kind == Kind::kValues ? value : JinjaValue::tuple({key, value}));
+    items.push_back(kind == SequenceKind::kKeys     ? key
+                    : kind == SequenceKind::kValues ? value
+                                                    : JinjaValue::tuple({key, value}));
   }
   return make_sequence(kind, std::move(items));
 }
@@ -32,7 +34,10 @@ JinjaValue call_dict_method(JinjaInterpreter& interpreter, const JinjaValue& own
   }
   const BoundJinjaArguments none(name, 0, {}, std::move(arguments));
   if (name == "copy") return owner;
-  return view_of(interpreter, owner, name == "keys" ? Kind::kKeys : name == "values" ? Kind::kValues : Kind::kItems);
+  return view_of(interpreter, owner,
+                 name == "keys"     ? SequenceKind::kKeys
+                 : name == "values" ? SequenceKind::kValues
+                                    : SequenceKind::kItems);
 }
 
 JinjaValue call_list_method(JinjaInterpreter& interpreter, const JinjaValue& owner, std::string_view name,
@@ -66,7 +71,7 @@ bool is_forbidden_attribute(const JinjaValue& owner, std::string_view name) {
     return !owner.is_dict() || owner.as_dict().find(name) == nullptr;
   }
   if (owner.is_dict()) return is_any(name, {"clear", "pop", "popitem", "setdefault", "update"});
-  if (owner.is_sequence() && owner.as_sequence().kind == Kind::kList) {
+  if (owner.is_sequence() && owner.as_sequence().kind == SequenceKind::kList) {
     return is_any(name, {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"});
   }
   return false;
@@ -77,7 +82,7 @@ bool has_jinja_method(const JinjaValue& owner, std::string_view name) {
   if (owner.is_dict()) return is_any(name, {"get", "items", "keys", "values", "copy"});
   if (owner.is_sequence()) {
     if (!owner.as_sequence().subscriptable()) return false;
-    return is_any(name, {"count", "index"}) || (name == "copy" && owner.as_sequence().kind == Kind::kList);
+    return is_any(name, {"count", "index"}) || (name == "copy" && owner.as_sequence().kind == SequenceKind::kList);
   }
   if (object_as<JinjaLoop>(owner) != nullptr) return name == "cycle" || name == "changed";
   if (object_as<JinjaCycler>(owner) != nullptr) return name == "next" || name == "reset";

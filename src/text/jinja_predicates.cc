@@ -13,10 +13,10 @@ namespace sluice {
 namespace {
 
 using Value = const JinjaValue&;
-using Arguments = const JinjaArguments&;
+using ArgumentsRef = const JinjaArguments&;
 using Interpreter = JinjaInterpreter&;
 
-const JinjaValue& operand(Arguments arguments, std::string_view name) {
+const JinjaValue& operand(ArgumentsRef arguments, std::string_view name) {
   if (arguments.positional.size() != 1 || !arguments.named.empty()) {
     throw JinjaFailure(fmt::format("the test '{}' takes one argument", name));
   }
@@ -29,28 +29,28 @@ std::int64_t remainder(Interpreter interpreter, Value value, const JinjaValue& d
   return rest.is_float() ? (rest.as_float() == 0 ? 0 : rest.as_float() == 1 ? 1 : 2) : rest.as_int();
 }
 
-bool is_even(Interpreter interpreter, Value value, Arguments) {
+bool is_even(Interpreter interpreter, Value value, ArgumentsRef) {
   return remainder(interpreter, value, JinjaValue(std::int64_t{2})) == 0;
 }
-bool is_odd(Interpreter interpreter, Value value, Arguments) {
+bool is_odd(Interpreter interpreter, Value value, ArgumentsRef) {
   return remainder(interpreter, value, JinjaValue(std::int64_t{2})) == 1;
 }
-bool is_divisible(Interpreter interpreter, Value value, Arguments arguments) {
+bool is_divisible(Interpreter interpreter, Value value, ArgumentsRef arguments) {
   return remainder(interpreter, value, operand(arguments, "divisibleby")) == 0;
 }
 
-bool is_iterable(Interpreter, Value value, Arguments) {
+bool is_iterable(Interpreter, Value value, ArgumentsRef) {
   if (value.is_object()) return dynamic_cast<JinjaGenerator*>(value.as_object()) != nullptr;
   return value.is_text() || value.is_sequence() || value.is_dict() || value.is_undefined();
 }
 
 // Anything with a length and items, so text and dicts too.
-bool is_sequence(Interpreter, Value value, Arguments) {
+bool is_sequence(Interpreter, Value value, ArgumentsRef) {
   return value.is_text() || value.is_dict() || value.is_undefined() ||
          (value.is_sequence() && value.as_sequence().subscriptable());
 }
 
-bool is_same(Interpreter interpreter, Value value, Arguments arguments) {
+bool is_same(Interpreter interpreter, Value value, ArgumentsRef arguments) {
   const JinjaValue& other = operand(arguments, "sameas");
   if (value.type_name() != other.type_name()) return false;
   if (value.is_sequence()) return &value.as_sequence() == &other.as_sequence();
@@ -58,13 +58,13 @@ bool is_same(Interpreter interpreter, Value value, Arguments arguments) {
   return equal(value, other, interpreter.meter());
 }
 
-bool is_callable(Interpreter, Value value, Arguments) {
+bool is_callable(Interpreter, Value value, ArgumentsRef) {
   // Calling an undefined fails, but Python sees that it has a way to be called.
   return value.is_undefined() || (value.is_object() && value.as_object()->callable());
 }
 
 template <TextClass kWanted>
-bool has_class(Interpreter interpreter, Value value, Arguments) {
+bool has_class(Interpreter interpreter, Value value, ArgumentsRef) {
   return is_all(interpreter.text(value), kWanted);
 }
 
@@ -91,15 +91,15 @@ struct InSign {
 };
 
 template <typename Sign>
-bool compares(Interpreter interpreter, Value value, Arguments arguments) {
+bool compares(Interpreter interpreter, Value value, ArgumentsRef arguments) {
   return compare(interpreter, Sign::kSign, value, operand(arguments, Sign::kSign));
 }
 
 // True for names of filters (and tests) that exist.
-bool is_filter(Interpreter, Value value, Arguments) {
+bool is_filter(Interpreter, Value value, ArgumentsRef) {
   return value.is_text() && find_jinja_filter(value.as_text()) != nullptr;
 }
-bool is_test(Interpreter, Value value, Arguments) {
+bool is_test(Interpreter, Value value, ArgumentsRef) {
   return value.is_text() && find_jinja_predicate(value.as_text()) != nullptr;
 }
 
@@ -107,18 +107,18 @@ bool is_test(Interpreter, Value value, Arguments) {
 
 JinjaPredicate find_jinja_predicate(std::string_view name) {
   static const std::unordered_map<std::string_view, JinjaPredicate> kPredicates = {
-      {"defined", [](Interpreter, Value value, Arguments) { return !value.is_undefined(); }},
-      {"undefined", [](Interpreter, Value value, Arguments) { return value.is_undefined(); }},
-      {"none", [](Interpreter, Value value, Arguments) { return value.is_none(); }},
-      {"string", [](Interpreter, Value value, Arguments) { return value.is_text(); }},
-      {"number", [](Interpreter, Value value, Arguments) { return value.is_number(); }},
-      {"integer", [](Interpreter, Value value, Arguments) { return value.is_int(); }},
-      {"float", [](Interpreter, Value value, Arguments) { return value.is_float(); }},
-      {"boolean", [](Interpreter, Value value, Arguments) { return value.is_bool(); }},
-      {"true", [](Interpreter, Value value, Arguments) { return value.is_bool() && value.as_bool(); }},
-      {"false", [](Interpreter, Value value, Arguments) { return value.is_bool() && !value.as_bool(); }},
-      {"mapping", [](Interpreter, Value value, Arguments) { return value.is_dict(); }},
-      {"escaped", [](Interpreter, Value, Arguments) { return false; }},
+      {"defined", [](Interpreter, Value value, ArgumentsRef) { return !value.is_undefined(); }},
+      {"undefined", [](Interpreter, Value value, ArgumentsRef) { return value.is_undefined(); }},
+      {"none", [](Interpreter, Value value, ArgumentsRef) { return value.is_none(); }},
+      {"string", [](Interpreter, Value value, ArgumentsRef) { return value.is_text(); }},
+      {"number", [](Interpreter, Value value, ArgumentsRef) { return value.is_number(); }},
+      {"integer", [](Interpreter, Value value, ArgumentsRef) { return value.is_int(); }},
+      {"float", [](Interpreter, Value value, ArgumentsRef) { return value.is_float(); }},
+      {"boolean", [](Interpreter, Value value, ArgumentsRef) { return value.is_bool(); }},
+      {"true", [](Interpreter, Value value, ArgumentsRef) { return value.is_bool() && value.as_bool(); }},
+      {"false", [](Interpreter, Value value, ArgumentsRef) { return value.is_bool() && !value.as_bool(); }},
+      {"mapping", [](Interpreter, Value value, ArgumentsRef) { return value.is_dict(); }},
+      {"escaped", [](Interpreter, Value, ArgumentsRef) { return false; }},
       {"iterable", is_iterable},
       {"sequence", is_sequence},
       {"callable", is_callable},

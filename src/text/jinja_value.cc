@@ -13,15 +13,16 @@ namespace sluice {
 namespace {
 
 // Deeper values would overflow the stack when they are printed, compared or freed.
-constexpr int kMaxDepth = 256;
+constexpr int kMaxValueDepth = 256;
 
 int checked_depth(int deepest_item) {
-  if (deepest_item >= kMaxDepth) throw JinjaFailure(fmt::format("lists are nested deeper than {}", kMaxDepth));
+  if (deepest_item >= kMaxValueDepth)
+    throw JinjaFailure(fmt::format("lists are nested deeper than {}", kMaxValueDepth));
   return deepest_item + 1;
 }
 
 JinjaValue convert_json(const nlohmann::ordered_json& json, int depth) {
-  if (depth > kMaxDepth) throw JinjaFailure(fmt::format("the JSON is nested deeper than {}", kMaxDepth));
+  if (depth > kMaxValueDepth) throw JinjaFailure(fmt::format("the JSON is nested deeper than {}", kMaxValueDepth));
   switch (json.type()) {
     case nlohmann::ordered_json::value_t::boolean:
       return JinjaValue(json.get<bool>());

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "text/sentence_piece_table.h"
 #include "text/tokenizer_parts.h"
 
 namespace sluice {
@@ -18,8 +19,6 @@ namespace {
 // Protocol buffers merge a message that comes twice: this is ModelProto.normalizer_spec.add_dummy_prefix = false.
 constexpr std::string_view kNoDummyPrefix("\x1A\x02\x18\x00", 4);
 
-constexpr int kMaxPieces = 1 << 24;
-
 class SentencePieceModel final : public TokenModel {
  public:
   SentencePieceModel(std::string_view model, const std::string& where) {
@@ -27,9 +26,9 @@ class SentencePieceModel final : public TokenModel {
     proto += kNoDummyPrefix;
     const auto status = processor_.LoadFromSerializedProto(proto);
     if (!status.ok()) throw FormatError(fmt::format("{} is not a SentencePiece model: {}", where, status.ToString()));
-    if (processor_.GetPieceSize() > kMaxPieces) {
+    if (processor_.GetPieceSize() > kMaxSentencePieces) {
       throw FormatError(
-          fmt::format("{} has {} pieces; at most {} are taken", where, processor_.GetPieceSize(), kMaxPieces));
+          fmt::format("{} has {} pieces; at most {} are taken", where, processor_.GetPieceSize(), kMaxSentencePieces));
     }
     std::vector<std::string> pieces;
     pieces.reserve(static_cast<std::size_t>(processor_.GetPieceSize()));

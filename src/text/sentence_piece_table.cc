@@ -10,8 +10,6 @@
 namespace sluice {
 namespace {
 
-constexpr int kMaxPieces = 1 << 24;
-
 TokenKind kind_of(const sentencepiece::SentencePieceProcessor& processor, int id) {
   if (processor.IsUnknown(id)) return TokenKind::kUnknown;
   if (processor.IsControl(id)) return TokenKind::kControl;
@@ -26,9 +24,9 @@ TokenTable make_sentence_piece_table(std::string_view model, const std::string& 
   sentencepiece::SentencePieceProcessor processor;
   const auto status = processor.LoadFromSerializedProto(std::string(model));
   if (!status.ok()) throw FormatError(fmt::format("{} is not a SentencePiece model: {}", where, status.ToString()));
-  if (processor.GetPieceSize() > kMaxPieces) {
+  if (processor.GetPieceSize() > kMaxSentencePieces) {
     throw FormatError(
-        fmt::format("{} has {} pieces; at most {} are taken", where, processor.GetPieceSize(), kMaxPieces));
+        fmt::format("{} has {} pieces; at most {} are taken", where, processor.GetPieceSize(), kMaxSentencePieces));
   }
   TokenTable table;
   table.scheme = TokenScheme::kSentencePieces;

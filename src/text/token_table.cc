@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "text/component_list.h"
+#include "text/python_text.h"
 #include "text/sentence_piece_table.h"
 #include "text/tokenizer_file.h"
 #include "text/tokenizer_parts.h"
@@ -25,13 +26,6 @@ constexpr std::string_view kGpt2Blank = "\u0120";  // of the byte-level alphabet
 constexpr std::size_t kMaxAdded = 1 << 16;         // behind the last piece
 constexpr float kAddedScore = -1000;               // what llama.cpp gives tokens that stand beside the vocabulary
 constexpr float kNeverJoined = -1e9F;              // below every score that merges give
-
-std::string replace_all(std::string text, std::string_view what, std::string_view with) {
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
-    text.replace(at, what.size(), with);
-  }
-  return text;
-}
 
 // Added tokens that some models do not mark as special though they are nothing else.
 bool looks_special(std::string_view text) {
@@ -54,7 +48,7 @@ void add_token(TokenTable& table, const AddedToken& added) {
   if (added.special || looks_special(added.content)) {
     entry = {added.content, TokenKind::kControl, kAddedScore};
   } else {
-    entry = {replace_all(added.content, kBlank, " "), TokenKind::kUserDefined, kAddedScore};
+    entry = {replace_all(added.content, kBlank, " ", -1), TokenKind::kUserDefined, kAddedScore};
   }
 }
 
@@ -86,8 +80,8 @@ std::vector<std::string> read_merges(const JsonView& model) {
     if (merge.value().is_string()) {
       merges.push_back(merge.string());
     } else {
-      merges.push_back(fmt::format("{} {}", replace_all(merge.element(0).string(), " ", kGpt2Blank),
-                                   replace_all(merge.element(1).string(), " ", kGpt2Blank)));
+      merges.push_back(fmt::format("{} {}", replace_all(merge.element(0).string(), " ", kGpt2Blank, -1),
+                                   replace_all(merge.element(1).string(), " ", kGpt2Blank, -1)));
     }
   }
   return merges;

@@ -102,7 +102,7 @@ AlignedText rewrite_points(const AlignedText& text, Rewrite rewrite) {
   return rewriter.finish();
 }
 
-void append_lower(char32_t c, std::string& out) {
+void append_lower_point(char32_t c, std::string& out) {
   if (c == 0x130) {
     out += "i\xCC\x87";
   } else {
@@ -112,7 +112,7 @@ void append_lower(char32_t c, std::string& out) {
 
 class Lowercase final : public Normalizer {
  public:
-  AlignedText apply(AlignedText text) const override { return rewrite_points(text, append_lower); }
+  AlignedText apply(AlignedText text) const override { return rewrite_points(text, append_lower_point); }
 };
 
 class StripAccents final : public Normalizer {
@@ -160,7 +160,7 @@ class BertNormalizer final : public Normalizer {
         if (!is_nonspacing_mark(c)) append_utf8(out, c);
       });
     }
-    if (lowercase_) text = rewrite_points(text, append_lower);
+    if (lowercase_) text = rewrite_points(text, append_lower_point);
     return text;
   }
 

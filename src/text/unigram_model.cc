@@ -19,9 +19,9 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kMaxTokens = 1 << 24;
+constexpr std::size_t kMaxPieces = 1 << 24;
 constexpr std::size_t kMaxTokenBytes = 4096;
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNoNode = std::numeric_limits<std::uint32_t>::max();
 // How much worse than the worst token an unknown character is.
 constexpr double kUnknownPenalty = 10.0;
 
@@ -42,7 +42,7 @@ class UnigramModel final : public TokenModel {
   struct Node {
     TokenId id = 0;
     double score = 0;
-    std::uint32_t begin = kNone;  // of the token that ends here on the best path
+    std::uint32_t begin = kNoNode;  // of the token that ends here on the best path
   };
 
   void build_trie();
@@ -56,13 +56,13 @@ class UnigramModel final : public TokenModel {
   bool byte_fallback_ = false;
   double unknown_score_ = 0;
   PairTable<std::uint32_t> children_{0};  // (node, byte) to node
-  std::vector<std::uint32_t> token_at_;   // of each node, kNone where no token ends
+  std::vector<std::uint32_t> token_at_;   // of each node, kNoNode where no token ends
   WordCache cache_;
 };
 
 UnigramModel::UnigramModel(const JsonView& view) : byte_fallback_(view.boolean_or("byte_fallback", false)) {
   const JsonView list = view.at("vocab");
-  if (list.size() > kMaxTokens) list.fail(fmt::format("has {} tokens; at most {} are taken", list.size(), kMaxTokens));
+  if (list.size() > kMaxPieces) list.fail(fmt::format("has {} tokens; at most {} are taken", list.size(), kMaxPieces));
   std::vector<std::string> tokens;
   double worst = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -87,7 +87,7 @@ void UnigramModel::build_trie() {
   for (std::size_t id = 0; id < scores_.size(); ++id)
     num_bytes += vocabulary_.token_of(static_cast<TokenId>(id))->size();
   children_ = PairTable<std::uint32_t>(num_bytes);
-  token_at_.assign(1, kNone);
+  token_at_.assign(1, kNoNode);
   for (std::size_t id = 0; id < scores_.size(); ++id) {
     const std::string& token = *vocabulary_.token_of(static_cast<TokenId>(id));
     if (token.empty()) continue;
@@ -98,7 +98,7 @@ void UnigramModel::build_trie() {
       const auto next = child != nullptr ? *child : static_cast<std::uint32_t>(token_at_.size());
       if (child == nullptr) {
         children_.insert(node, byte, next, PairTable<std::uint32_t>::IfThere::kReplace);
-        token_at_.push_back(kNone);
+        token_at_.push_back(kNoNode);
       }
       node = next;
     }
@@ -107,7 +107,7 @@ void UnigramModel::build_trie() {
 }
 
 void UnigramModel::offer(Node& node, TokenId id, double score, std::size_t begin) const {
-  if (node.begin != kNone && !(score > node.score)) return;
+  if (node.begin != kNoNode && !(score > node.score)) return;
   node = {id, score, static_cast<std::uint32_t>(begin)};
 }
 
@@ -123,7 +123,7 @@ std::vector<ModelToken> UnigramModel::best_path(std::string_view piece) const {
       if (child == nullptr) break;
       node = *child;
       const std::uint32_t id = token_at_[node];
-      if (id == kNone) continue;
+      if (id == kNoNode) continue;
       offer(ends[end], id, scores_[id] + score_here, begin);
       covers_character = covers_character || end == character_end;
     }

@@ -17,7 +17,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::int64_t kNumSteps = 60;
+constexpr std::int64_t kAdapterSteps = 60;
 constexpr std::array kHomes = {kOnDrives, kOnHost, SliceHomes{Home::kNvme, Home::kHost, Home::kDevice},
                                SliceHomes{Home::kDevice, Home::kNvme, Home::kHost}};
 
@@ -54,7 +54,7 @@ void train(const std::string& folder, const std::string& directory, SliceHomes h
   const std::int64_t committed = std::stoll(note.value_or("0"));
   teller.began(committed);
   RandomSteps data(model.arch);
-  for (std::int64_t step = committed + 1; step <= kNumSteps; ++step) {
+  for (std::int64_t step = committed + 1; step <= kAdapterSteps; ++step) {
     session.step(data.step(step),
                  {.adam = {.learning_rate = 3e-3, .weight_decay = 0.1, .step = step}, .max_grad_norm = 0.5},
                  std::to_string(step));
@@ -68,7 +68,7 @@ std::vector<std::byte> final_adapters(const std::string& folder, const std::stri
   const OpenedModel opened(folder);
   const ModelDescription model = adapted(opened);
   TrainingSession session(options_for(model, directory, kOnHost));
-  EXPECT_EQ(session.committed_note(), std::to_string(kNumSteps));
+  EXPECT_EQ(session.committed_note(), std::to_string(kAdapterSteps));
   session.resume(opened.slices());
   std::vector<std::byte> all;
   for (std::size_t slice_idx = 0; slice_idx < num_slices(model.arch); ++slice_idx) {

@@ -38,7 +38,7 @@ std::string write_list(const std::vector<std::string>& texts) {
   return list + "]";
 }
 
-ConfigKey integer_key(std::string_view name, Synonyms synonyms, IntRange range, std::uint64_t TrainConfig::*member) {
+ConfigKey integer_key(std::string_view name, Synonyms synonyms, CountRange range, std::uint64_t TrainConfig::*member) {
   return make_key(
       name, std::move(synonyms), describe_range(range),
       [range, member](ConfigDraft& draft, const ConfigValue& value) { draft.config.*member = value.integer(range); },
@@ -61,7 +61,7 @@ ConfigKey optional_key(std::string_view name, Synonyms synonyms, std::string_vie
       });
 }
 
-ConfigKey real_key(std::string_view name, Synonyms synonyms, RealRange range, double TrainConfig::*member) {
+ConfigKey real_key(std::string_view name, Synonyms synonyms, NumberRange range, double TrainConfig::*member) {
   return make_key(
       name, std::move(synonyms), describe_range(range),
       [range, member](ConfigDraft& draft, const ConfigValue& value) { draft.config.*member = value.real(range); },
@@ -103,7 +103,7 @@ ConfigKey interval_key(std::string_view name, Synonyms synonyms, StepInterval Tr
   return make_key(
       name, std::move(synonyms), std::string(kType),
       [member](ConfigDraft& draft, const ConfigValue& value) {
-        const double number = value.real({.lowest = RealRange::Bound::kExcluded});
+        const double number = value.real({.lowest = NumberRange::Bound::kExcluded});
         draft.config.*member =
             number < 1 ? StepInterval{.ratio = number} : StepInterval{.steps = value.integer({.min = 1})};
       },

@@ -144,8 +144,8 @@ ConfigKey lora_target_linear_key() {
 }  // namespace
 
 std::vector<ConfigKey> optimization_keys() {
-  constexpr RealRange kAboveZero{.lowest = RealRange::Bound::kExcluded};
-  constexpr RealRange kBelowOne{.max = 1, .highest = RealRange::Bound::kExcluded};
+  constexpr NumberRange kAboveZero{.lowest = NumberRange::Bound::kExcluded};
+  constexpr NumberRange kBelowOne{.max = 1, .highest = NumberRange::Bound::kExcluded};
   std::vector<ConfigKey> keys;
   keys.push_back(enum_key("dtype", {"torch_dtype"}, "bf16, fp32", kDtypes, &TrainConfig::dtype));
   keys.push_back(bf16_key());
@@ -154,7 +154,7 @@ std::vector<ConfigKey> optimization_keys() {
                              &TrainConfig::micro_batch_size));
   keys.push_back(integer_key("gradient_accumulation_steps", {}, {.min = 1, .max = 1 << 20},
                              &TrainConfig::gradient_accumulation_steps));
-  keys.push_back(real_key("num_epochs", {"num_train_epochs"}, {.max = 1e6, .lowest = RealRange::Bound::kExcluded},
+  keys.push_back(real_key("num_epochs", {"num_train_epochs"}, {.max = 1e6, .lowest = NumberRange::Bound::kExcluded},
                           &TrainConfig::num_epochs));
   keys.push_back(max_steps_key());
   keys.push_back(integer_key("seed", {}, {}, &TrainConfig::seed));
@@ -183,10 +183,10 @@ std::vector<ConfigKey> adapter_keys() {
   keys.push_back(quantization_bit_key());
   keys.push_back(integer_key("lora_r", {"lora_rank"}, {.min = 1, .max = 1 << 16}, &TrainConfig::lora_r));
   keys.push_back(
-      real_key("lora_alpha", {}, {.max = 1e6, .lowest = RealRange::Bound::kExcluded}, &TrainConfig::lora_alpha));
+      real_key("lora_alpha", {}, {.max = 1e6, .lowest = NumberRange::Bound::kExcluded}, &TrainConfig::lora_alpha));
   keys.back().default_text = "2 × lora_r";
   keys.push_back(
-      real_key("lora_dropout", {}, {.max = 1, .highest = RealRange::Bound::kExcluded}, &TrainConfig::lora_dropout));
+      real_key("lora_dropout", {}, {.max = 1, .highest = NumberRange::Bound::kExcluded}, &TrainConfig::lora_dropout));
   keys.push_back(lora_targets_key());
   keys.push_back(lora_target_linear_key());
   keys.push_back(flag_key("use_rslora", {"peft_use_rslora"}, &TrainConfig::use_rslora));

@@ -32,7 +32,7 @@ constexpr EnumNames<DeviceWish, 3> kDevices{{{
 }}};
 
 ConfigKey per_epoch_key(std::string_view name, std::optional<std::uint64_t> ConfigDraft::*member) {
-  ConfigKey key{.name = name, .type = describe_range(IntRange{.min = 1}), .default_text = "null", .field = name};
+  ConfigKey key{.name = name, .type = describe_range(CountRange{.min = 1}), .default_text = "null", .field = name};
   key.read = [name, member](ConfigDraft& draft, const ConfigValue& value) {
     draft.*member = value.integer({.min = 1});
     return name;

@@ -43,18 +43,18 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
-std::string describe_range(const IntRange& range) {
-  return range.max >= IntRange{}.max ? fmt::format("integer ≥ {}", range.min)
-                                     : fmt::format("integer from {} to {}", range.min, range.max);
+std::string describe_range(const CountRange& range) {
+  return range.max >= CountRange{}.max ? fmt::format("integer ≥ {}", range.min)
+                                       : fmt::format("integer from {} to {}", range.min, range.max);
 }
 
-std::string describe_range(const RealRange& range) {
-  std::string from = fmt::format("number {} {}", range.lowest == RealRange::Bound::kExcluded ? ">" : "≥", range.min);
-  if (range.max == RealRange{}.max) return from;
-  return fmt::format("{} and {} {}", from, range.highest == RealRange::Bound::kExcluded ? "<" : "≤", range.max);
+std::string describe_range(const NumberRange& range) {
+  std::string from = fmt::format("number {} {}", range.lowest == NumberRange::Bound::kExcluded ? ">" : "≥", range.min);
+  if (range.max == NumberRange{}.max) return from;
+  return fmt::format("{} and {} {}", from, range.highest == NumberRange::Bound::kExcluded ? "<" : "≤", range.max);
 }
 
-bool RealRange::contains(double value) const {
+bool NumberRange::contains(double value) const {
   return (lowest == Bound::kExcluded ? value > min : value >= min) &&
          (highest == Bound::kExcluded ? value < max : value <= max);
 }
@@ -76,7 +76,7 @@ void ConfigValue::refuse(std::string_view sentence) const {
   throw InvalidInput(fmt::format("{}: {}", place(), sentence));
 }
 
-std::uint64_t ConfigValue::integer(const IntRange& range) const {
+std::uint64_t ConfigValue::integer(const CountRange& range) const {
   if (value_.kind == YamlValue::Kind::kScalar) {
     if (const auto number = parse_number<std::uint64_t>(value_.text)) {
       if (*number >= range.min && *number <= range.max) return *number;
@@ -90,7 +90,7 @@ std::uint64_t ConfigValue::integer(const IntRange& range) const {
   expected("an " + describe_range(range));
 }
 
-double ConfigValue::real(const RealRange& range) const {
+double ConfigValue::real(const NumberRange& range) const {
   if (value_.kind == YamlValue::Kind::kScalar) {
     const auto number = parse_number<double>(value_.text);
     if (number && range.contains(*number)) return *number;

@@ -17,12 +17,12 @@
 
 namespace sluice {
 
-struct IntRange {
+struct CountRange {
   std::uint64_t min = 0;
   std::uint64_t max = std::uint64_t{1} << 40;  // large enough for any count, small enough to multiply
 };
 
-struct RealRange {
+struct NumberRange {
   enum class Bound { kIncluded, kExcluded };
   double min = 0;
   double max = std::numeric_limits<double>::max();
@@ -32,8 +32,8 @@ struct RealRange {
   bool contains(double value) const;  // false for what is not a number
 };
 
-std::string describe_range(const IntRange& range);   // "integer ≥ 1"
-std::string describe_range(const RealRange& range);  // "number > 0 and ≤ 1"
+std::string describe_range(const CountRange& range);   // "integer ≥ 1"
+std::string describe_range(const NumberRange& range);  // "number > 0 and ≤ 1"
 
 class ConfigValue {
  public:
@@ -46,8 +46,8 @@ class ConfigValue {
   bool is_word(std::string_view word) const;
   std::string place() const;  // "run.yaml:7:seed", "command line:seed"
 
-  std::uint64_t integer(const IntRange& range) const;
-  double real(const RealRange& range) const;
+  std::uint64_t integer(const CountRange& range) const;
+  double real(const NumberRange& range) const;
   bool flag() const;
   std::string text() const;
   std::uint64_t bytes() const;

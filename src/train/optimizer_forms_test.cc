@@ -18,7 +18,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::int64_t kNumSteps = 40;
+constexpr std::int64_t kFormSteps = 40;
 
 class OptimizerForms : public testing::Test {
  protected:
@@ -56,7 +56,7 @@ class OptimizerForms : public testing::Test {
     session.begin(opened_.slices(), "0", {});
     RandomSteps data(opened_.arch());
     Learned learned;
-    for (std::int64_t step = 1; step <= kNumSteps; ++step) {
+    for (std::int64_t step = 1; step <= kFormSteps; ++step) {
       const SessionStep done = session.step(
           data.step(step % 2), {.adam = {.learning_rate = learning_rate, .step = step}, .max_grad_norm = 1}, "");
       learned.losses.push_back(done.result.loss);

@@ -26,7 +26,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::int64_t kNumSteps = 6;
+constexpr std::int64_t kLaneSteps = 6;
 constexpr double kLearningRate = 3e-3;  // less than half of what a bf16 between 1 and 2 can show
 constexpr double kDecay = 0.4;
 constexpr double kMomentum = 0.5;
@@ -43,7 +43,7 @@ Architecture wide_arch() {
   return describe_model(ConfigReader("handmade", config)).arch;
 }
 
-struct Way {
+struct UpdateWay {
   OptimizerState optimizer = OptimizerState::kAdamWF32;
   DType dtype = DType::kBF16;
   Home weights = Home::kHost;
@@ -95,7 +95,7 @@ void put(RunKeeper& keeper, const std::string& key, DType dtype, const std::vect
 }
 
 // The weights after all steps.
-Slices run(const Architecture& arch, const Way& way) {
+Slices run(const Architecture& arch, const UpdateWay& way) {
   Schedule schedule{.dtype = way.dtype, .optimizer = way.optimizer};
   schedule.homes.assign(num_slices(arch), {.weights = way.weights, .optimizer = way.state, .gradients = Home::kHost});
   const ScratchDirectory directory;
@@ -123,7 +123,7 @@ Slices run(const Architecture& arch, const Way& way) {
                       .num_windows = 2,
                       .momentum = way.optimizer == OptimizerState::kSgdMomentum ? kMomentum : 0,
                       .seed = way.seed});
-  for (std::int64_t step = 1; step <= kNumSteps; ++step) {
+  for (std::int64_t step = 1; step <= kLaneSteps; ++step) {
     for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
       put(keeper, gradients_key(arch, slice_idx), DType::kF32,
           gradients_of(slice_layout(arch, slice_idx).num_elements(), slice_idx, step));
@@ -186,7 +186,7 @@ void compare(const Architecture& arch, OptimizerState optimizer, const Slices& f
     const SliceLayout layout = slice_layout(arch, slice_idx);
     const std::uint64_t num_elements = layout.num_elements();
     std::vector<std::vector<float>> gradients;
-    for (std::int64_t step = 1; step <= kNumSteps; ++step) {
+    for (std::int64_t step = 1; step <= kLaneSteps; ++step) {
       gradients.push_back(gradients_of(num_elements, slice_idx, step));
     }
     const std::vector<float> first = first_weights(num_elements, slice_idx);
@@ -247,7 +247,7 @@ TEST(OptimizerLane, ShortMomentsGoNearlyWhereF32MomentsGo) {
       squares += (is - should) * (is - should);
       count += 1;
     });
-    const double way = kLearningRate * static_cast<double>(kNumSteps);
+    const double way = kLearningRate * static_cast<double>(kLaneSteps);
     EXPECT_LT(std::sqrt(squares / count), tolerance * way) << name(optimizer);
     EXPECT_FALSE(found == whole) << name(optimizer) << " has moments of its own";
   }
@@ -258,10 +258,10 @@ TEST(OptimizerLane, HomesThreadsAndTheLengthOfWindowsChangeNoBit) {
   for (const OptimizerState optimizer : kOptimizerStates) {
     for (const DType dtype : {DType::kBF16, DType::kF32}) {
       const Slices expected = run(arch, {.optimizer = optimizer, .dtype = dtype, .num_threads = 1});
-      for (Way way : {Way{.weights = Home::kNvme, .state = Home::kNvme},
-                      Way{.weights = Home::kHost, .state = Home::kNvme, .chunk_bytes = 4 * kKiB},
-                      Way{.weights = Home::kDevice, .state = Home::kDevice},
-                      Way{.weights = Home::kNvme, .state = Home::kHost, .chunk_bytes = kMiB}}) {
+      for (UpdateWay way : {UpdateWay{.weights = Home::kNvme, .state = Home::kNvme},
+                            UpdateWay{.weights = Home::kHost, .state = Home::kNvme, .chunk_bytes = 4 * kKiB},
+                            UpdateWay{.weights = Home::kDevice, .state = Home::kDevice},
+                            UpdateWay{.weights = Home::kNvme, .state = Home::kHost, .chunk_bytes = kMiB}}) {
         way.optimizer = optimizer;
         way.dtype = dtype;
         EXPECT_TRUE(run(arch, way) == expected) << name(optimizer) << ", chunks of " << way.chunk_bytes;
@@ -272,8 +272,8 @@ TEST(OptimizerLane, HomesThreadsAndTheLengthOfWindowsChangeNoBit) {
 
 TEST(OptimizerLane, WhatIsRoundedStochasticallyFollowsTheSeed) {
   const Architecture arch = wide_arch();
-  const Way way{.optimizer = OptimizerState::kAdamWBF16, .dtype = DType::kF32};
-  Way other = way;
+  const UpdateWay way{.optimizer = OptimizerState::kAdamWBF16, .dtype = DType::kF32};
+  UpdateWay other = way;
   other.seed = 2;
   EXPECT_FALSE(run(arch, way) == run(arch, other));
 }

@@ -51,13 +51,13 @@ void make_unpacked(const OpenedModel& opened, const std::string& from, BaseForma
   std::filesystem::copy_file(from + "/config.json", folder + "/config.json");
 }
 
-struct Outcome {
+struct PackedOutcome {
   std::vector<double> losses;
   std::vector<std::byte> adapters;
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const PackedOutcome&) const = default;
 };
 
-Outcome train(const OpenedModel& opened, const ModelDescription& model, Schedule schedule, SliceHomes homes) {
+PackedOutcome train(const OpenedModel& opened, const ModelDescription& model, Schedule schedule, SliceHomes homes) {
   const ScratchDirectory directory;
   schedule.batch_tokens = kRunBatchTokens;
   schedule.homes.assign(num_slices(model.arch), homes);
@@ -75,7 +75,7 @@ Outcome train(const OpenedModel& opened, const ModelDescription& model, Schedule
   EXPECT_EQ(session.device().arena_bytes() - session.device().free_bytes(), planned.device.total() - batches);
   EXPECT_EQ(session.host().used_bytes(), planned.host.total());
   session.begin(opened.slices(), "0", {});
-  Outcome outcome;
+  PackedOutcome outcome;
   RandomSteps data(model.arch);
   for (std::int64_t step = 1; step <= 4; ++step) {
     outcome.losses.push_back(
@@ -101,7 +101,8 @@ TEST(PackedBase, TrainsAsTheSameBaseUnpackedBeforehand) {
       const ScratchDirectory plain_folder;
       make_unpacked(opened, folder.path(), base, dtype, plain_folder.path());
       const OpenedModel plain(plain_folder.path());
-      const Outcome expected = train(plain, adapted(plain, BaseFormat::kPlain), {.dtype = dtype, .wave = 4}, kOnDevice);
+      const PackedOutcome expected =
+          train(plain, adapted(plain, BaseFormat::kPlain), {.dtype = dtype, .wave = 4}, kOnDevice);
       const ModelDescription model = adapted(opened, base);
       EXPECT_LT(kept_bytes(model.arch, block_slice(model.arch, 0), dtype),
                 kept_bytes(plain.arch(), block_slice(model.arch, 0), dtype) * (base == BaseFormat::kNf4 ? 2 : 3) / 4);

@@ -29,7 +29,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::uint64_t kArenaBytes = 64 << 20;
+constexpr std::uint64_t kReferenceArenaBytes = 64 << 20;
 
 double norm_of(const std::vector<float>& values) {
   double sum = 0;
@@ -148,7 +148,7 @@ class Reference : public testing::TestWithParam<std::string> {
   Checkpoint checkpoint_;
   Checkpoint expected_;
   CheckpointSlices slices_;
-  CpuDevice device_{kArenaBytes, 2};
+  CpuDevice device_{kReferenceArenaBytes, 2};
   std::unique_ptr<Stream> stream_;
 };
 

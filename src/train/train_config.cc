@@ -23,7 +23,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = 1 << 20;
+constexpr std::uint64_t kMaxConfigBytes = 1 << 20;
 
 class ConfigReading {
  public:
@@ -133,7 +133,7 @@ ReadConfig parse_train_config(std::string_view text, const std::string& file,
 ReadConfig read_train_config(const std::string& path, const std::vector<std::string>& overrides) {
   PosixFileSystem files;
   ThreadsEngine engine;
-  return parse_train_config(read_whole_file(files, engine, path, kMaxFileBytes), path, overrides);
+  return parse_train_config(read_whole_file(files, engine, path, kMaxConfigBytes), path, overrides);
 }
 
 std::string write_as_run(const TrainConfig& config) {

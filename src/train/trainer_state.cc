@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kMaxFileBytes = 256 * kMiB;
+constexpr std::uint64_t kMaxStateBytes = 256 * kMiB;
 
 Json entry_json(const HistoryEntry& entry) {
   Json json{{"epoch", entry.epoch}};
@@ -144,7 +144,7 @@ void write_trainer_state(FileSystem& files, IoEngine& engine, const std::string&
 
 TrainerState read_trainer_state(FileSystem& files, IoEngine& engine, const std::string& folder) {
   const std::string path = fmt::format("{}/{}", folder, kTrainerStateName);
-  return parse_trainer_state(read_whole_file(files, engine, path, kMaxFileBytes), path);
+  return parse_trainer_state(read_whole_file(files, engine, path, kMaxStateBytes), path);
 }
 
 }  // namespace sluice
