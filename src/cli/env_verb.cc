@@ -20,12 +20,14 @@
 #include "base/units.h"
 #include "cli/gpu_report.h"
 #include "cli/terminal.h"
+#include "device/choose_device.h"
 #include "io/block_device.h"
 #include "io/choose_engine.h"
 #include "io/drive_speed.h"
 #include "io/nvme_health.h"
 #include "io/posix/posix_file.h"
 #include "ops/cpu/gemm_path.h"
+#include "tier/direct_speed.h"
 
 namespace sluice {
 namespace {
@@ -54,6 +56,8 @@ struct Directory {
   std::vector<Drive> drives;
   std::optional<DriveSpeed> speed;
   std::string why_not_measured;
+  std::optional<DirectSpeed> direct;  // to the card, past host memory
+  std::string why_not_direct;
 };
 
 struct Environment {
@@ -92,6 +96,32 @@ void measure(Directory& directory, PosixFileSystem& files, const EngineChoice& c
   }
 }
 
+// Of each directory that is fit to be written in.
+void measure_direct(std::vector<Directory>& directories, PosixFileSystem& files, const EngineChoice& choice) {
+  constexpr std::uint64_t kMemoryBytes = 128 * kMiB;
+  const auto tell_all = [&](const std::string& why_not) {
+    for (Directory& directory : directories) directory.why_not_direct = why_not;
+  };
+  try {
+    const DeviceChoice card = choose_device(DeviceWish::kAuto);
+    if (card.kind() == DeviceKind::kCpu) return tell_all("there is no card");
+    const std::unique_ptr<Device> device =
+        make_device(card, {.arena_bytes = kMemoryBytes, .scratch_bytes = Device::kAlignment});
+    DirectStorageFinding found = device->open_direct_storage(DirectWay::kPastTheHost);
+    if (!found.storage) return tell_all(found.why_not);
+    DirectReader reader(std::move(found.storage));
+    Budget host("host memory", kMemoryBytes);
+    const SteadyClock clock;
+    const DirectProbe probe{files, *choice.engine, choice.caching, *device, host, clock};
+    for (Directory& directory : directories) {
+      directory.why_not_direct = directory.why_not_measured;
+      if (directory.speed) directory.direct = measure_direct_reads(probe, reader, directory.path);
+    }
+  } catch (const Error& error) {
+    tell_all(error.what());
+  }
+}
+
 Environment look_around(const EnvOptions& options) {
   const EngineWish wish = parse_engine_wish(options.engine_wish);
   PosixFileSystem files;
@@ -110,8 +140,10 @@ Environment look_around(const EnvOptions& options) {
                         .speed = std::nullopt,
                         .why_not_measured = options.no_measure ? "--no-measure was given" : ""};
     if (!options.no_measure) measure(directory, files, found.engine);
+    directory.why_not_direct = directory.why_not_measured;
     found.directories.push_back(std::move(directory));
   }
+  if (!options.no_measure) measure_direct(found.directories, files, found.engine);
   return found;
 }
 
@@ -150,12 +182,20 @@ Json to_json(const Directory& directory) {
   if (directory.speed) {
     speed = {{"read_gb_per_s", directory.speed->read_gb_per_s}, {"write_gb_per_s", directory.speed->write_gb_per_s}};
   }
+  Json direct = nullptr;
+  if (directory.direct) {
+    direct = {{"past_host_gb_per_s", directory.direct->direct_gb_per_s},
+              {"through_host_gb_per_s", directory.direct->staged_gb_per_s},
+              {"is_faster", directory.direct->is_faster()}};
+  }
   return {{"path", directory.path},
           {"file_system", directory.file_system},
           {"free_bytes", directory.free_bytes},
           {"drives", drives},
           {"speed", speed},
-          {"not_measured_because", text_or_null(directory.why_not_measured)}};
+          {"not_measured_because", text_or_null(directory.why_not_measured)},
+          {"direct_storage", direct},
+          {"no_direct_storage_because", text_or_null(directory.direct ? "" : directory.why_not_direct)}};
 }
 
 Json to_json(const Environment& found) {
@@ -218,6 +258,11 @@ std::string directories_text(const Environment& found) {
                     directory.speed ? speed_text(directory.speed->write_gb_per_s) : "–"});
     if (!directory.speed) {
       notes += fmt::format("'{}' was not measured: {}\n", directory.path, directory.why_not_measured);
+    }
+    if (const auto& direct = directory.direct) {
+      notes += fmt::format("'{}' to the card: {:.2f} GB/s past host memory, {:.2f} GB/s through it; runs go {} it.\n",
+                           directory.path, direct->direct_gb_per_s, direct->staged_gb_per_s,
+                           direct->is_faster() ? "past" : "through");
     }
   }
   if (any_measured && found.engine.caching == Caching::kPageCache) {

@@ -55,14 +55,14 @@ class CudaPlugin {
   virtual ~CudaPlugin() = default;
 
   virtual CudaFindings find() const = 0;
-  // Whether drives could write into a card's memory. Opens a library that nothing else needs.
+  // Whether drives can write into a card's memory (device/direct_storage.h). Opens a library that nothing else needs.
   virtual CudaLibraryFinding find_direct_storage() const = 0;
   // Throws DeviceError where there is no such card, OutOfBudget where its memory does not hold the arena.
   virtual std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) = 0;
 };
 
 // Both sides agree on everything above, or the number was not raised.
-inline constexpr std::uint32_t kCudaPluginVersion = 6;
+inline constexpr std::uint32_t kCudaPluginVersion = 7;
 // The library's only symbol: null where the version is another.
 using OpenCudaPlugin = CudaPlugin*(std::uint32_t version);
 inline constexpr const char* kCudaPluginEntry = "sluice_cuda_open";

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <utility>
 
+#include "device/direct_storage.h"
+
 namespace sluice {
 
 class Kernels;  // ops/kernels.h
@@ -134,6 +136,7 @@ class Device {
   virtual std::uint64_t arena_bytes() const = 0;
   virtual std::uint64_t free_bytes() const = 0;
   virtual std::uint64_t peak_bytes() const = 0;  // the most that was taken at once
+  virtual DirectStorageFinding open_direct_storage(DirectWay way);
   // Null: its profilers do not ask. What streams do they see by themselves.
   virtual StartProfilerRange profiler_ranges() const { return nullptr; }
 };

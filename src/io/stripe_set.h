@@ -43,6 +43,10 @@ class StripeSet {
   // extents cover the shares of the run.
   Ticket read(const StripeRun& run, std::uint64_t offset, std::span<std::byte> into) const;
   Ticket write(const StripeRun& run, std::uint64_t offset, std::span<const std::byte> from) const;
+  // What read() would ask the engine for, for who reads another way.
+  std::vector<IoRequest> read_requests(const StripeRun& run, std::uint64_t offset, std::span<std::byte> into) const {
+    return requests(IoOp::kRead, run, offset, into);
+  }
   // Makes what was written to every drive survive a power cut.
   Ticket sync() const;
 

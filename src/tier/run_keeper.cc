@@ -47,7 +47,7 @@ RunKeeper::RunKeeper(const Parts& parts)
   if (parts.device->kind() != DeviceKind::kCpu) waiting_ = std::make_unique<ThreadPool>(1, "lane-ready");
   if (parts.store == nullptr) return;
   if (parts.trace != nullptr) parts.store->trace_to(parts.trace);
-  loader_ = std::make_unique<SliceLoader>(*parts.store, *parts.ring, *parts.device, parts.trace);
+  loader_ = std::make_unique<SliceLoader>(*parts.store, *parts.ring, *parts.device, parts.trace, parts.direct);
   saver_ = std::make_unique<SliceSaver>(*parts.store, *parts.ring, *parts.device, parts.trace);
 }
 

@@ -33,9 +33,10 @@ class RunKeeper {
   struct Parts {
     Device* device = nullptr;
     Budget* host = nullptr;
-    SliceStore* store = nullptr;  // null: nothing can be at home on the drives, and nothing is committed
-    StagingRing* ring = nullptr;  // null where there is no store
-    LaneTrace* trace = nullptr;   // may be null
+    SliceStore* store = nullptr;     // null: nothing can be at home on the drives, and nothing is committed
+    StagingRing* ring = nullptr;     // null where there is no store
+    LaneTrace* trace = nullptr;      // may be null
+    DirectReader* direct = nullptr;  // null: what comes from the drives comes through the host
   };
   explicit RunKeeper(const Parts& parts);
 

@@ -75,13 +75,32 @@ void SliceStore::verify(const SliceVersion& version, std::uint64_t offset, std::
         "whole chunks are verified");
   for (std::uint64_t at = offset; at < end; at += chunk_bytes()) {
     const std::uint64_t size = std::min(chunk_bytes(), end - at);
-    if (xxh3(bytes.subspan(at - offset, size)) == version.record_.chunk_sums[at / chunk_bytes()]) continue;
-    const Extent place = stripes_->locate(version.record_.run(), at);
-    throw FormatError(
-        fmt::format("slice '{}' is damaged: {} at offset {} of '{}' are not what was written; the drive "
-                    "lost them, so go back to a checkpoint that does not need them",
-                    version.key(), format_bytes(size), place.offset, stripes_->file(place.drive_idx).path()));
+    if (xxh3(bytes.subspan(at - offset, size)) != version.record_.chunk_sums[at / chunk_bytes()]) {
+      refuse_chunk(version, at);
+    }
   }
+}
+
+std::vector<IoRequest> SliceStore::read_requests(const SliceVersion& version, std::span<std::byte> into) const {
+  CHECK(into.size() == version.stored_bytes(), "all of a version, as it is stored");
+  return stripes_->read_requests(version.record_.run(), 0, into);
+}
+
+void SliceStore::verify_sums(const SliceVersion& version, std::span<const std::uint64_t> chunk_sums) const {
+  const std::vector<std::uint64_t>& expected = version.record_.chunk_sums;
+  CHECK(chunk_sums.size() == expected.size(), "a sum for each chunk");
+  const auto [other, _] = std::mismatch(chunk_sums.begin(), chunk_sums.end(), expected.begin());
+  if (other == chunk_sums.end()) return;
+  refuse_chunk(version, static_cast<std::uint64_t>(other - chunk_sums.begin()) * chunk_bytes());
+}
+
+void SliceStore::refuse_chunk(const SliceVersion& version, std::uint64_t offset) const {
+  const Extent place = stripes_->locate(version.record_.run(), offset);
+  throw FormatError(fmt::format(
+      "slice '{}' is damaged: {} at offset {} of '{}' are not what was written; the drive lost them, so go back to a "
+      "checkpoint that does not need them",
+      version.key(), format_bytes(std::min(chunk_bytes(), version.stored_bytes() - offset)), place.offset,
+      stripes_->file(place.drive_idx).path()));
 }
 
 void SliceStore::stage(SliceRef version) {

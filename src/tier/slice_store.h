@@ -135,6 +135,9 @@ class SliceStore {
   // settled, verify() throws FormatError naming slice, file and offset if a chunk is not what was written.
   Ticket read(const SliceVersion& version, std::uint64_t offset, std::span<std::byte> into) const;
   void verify(const SliceVersion& version, std::uint64_t offset, std::span<const std::byte> bytes) const;
+  // The same for who reads the whole version another way, and sums its chunks there.
+  std::vector<IoRequest> read_requests(const SliceVersion& version, std::span<std::byte> into) const;
+  void verify_sums(const SliceVersion& version, std::span<const std::uint64_t> chunk_sums) const;
 
   SliceWriter begin(const std::string& key, std::uint64_t size_bytes);
   void remove(const std::string& key);  // with the next commit
@@ -182,6 +185,7 @@ class SliceStore {
   void load(const JournalContents& contents);
   SliceRef load_slice(const SliceRecord& record);
   void require_whole() const;
+  [[noreturn]] void refuse_chunk(const SliceVersion& version, std::uint64_t offset) const;
   // Appends the record and counts it; the caller then changes the maps. Takes no more after a failure.
   std::uint64_t append(CommitRecord record);
   BaseRecord base_record() const;

@@ -31,6 +31,14 @@ constexpr EnumNames<DeviceWish, 3> kDevices{{{
     {"cuda", DeviceWish::kCuda},
 }}};
 
+constexpr EnumNames<DirectWish, 5> kDirectWishes{{{
+    {"auto", DirectWish::kAuto},
+    {"on", DirectWish::kOn},
+    {"off", DirectWish::kOff},
+    {"true", DirectWish::kOn},
+    {"false", DirectWish::kOff},
+}}};
+
 ConfigKey per_epoch_key(std::string_view name, std::optional<std::uint64_t> ConfigDraft::*member) {
   ConfigKey key{.name = name, .type = describe_range(CountRange{.min = 1}), .default_text = "null", .field = name};
   key.read = [name, member](ConfigDraft& draft, const ConfigValue& value) {
@@ -118,6 +126,7 @@ std::vector<ConfigKey> memory_keys() {
   keys.push_back(optional_key("group_size", {}, "auto", &TrainConfig::group_size));
   keys.push_back(enum_key("boundaries", {}, "auto, device, host, nvme", kPlaces, &TrainConfig::boundaries));
   keys.push_back(enum_key("recompute", {}, "auto, all", kRecomputes, &TrainConfig::recompute));
+  keys.push_back(enum_key("direct_storage", {"use_gds"}, "auto, on, off", kDirectWishes, &TrainConfig::direct_storage));
   return keys;
 }
 

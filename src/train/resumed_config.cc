@@ -15,7 +15,7 @@ namespace sluice {
 namespace {
 
 // By the names of their fields.
-constexpr std::array<std::string_view, 31> kMayChange{"num_epochs",
+constexpr std::array<std::string_view, 32> kMayChange{"num_epochs",
                                                       "max_steps",
                                                       "learning_rate",
                                                       "lr_scheduler",
@@ -45,7 +45,8 @@ constexpr std::array<std::string_view, 31> kMayChange{"num_epochs",
                                                       "wave_size",
                                                       "group_size",
                                                       "boundaries",
-                                                      "recompute"};
+                                                      "recompute",
+                                                      "direct_storage"};
 
 }  // namespace
 

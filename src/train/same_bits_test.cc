@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "model/adapter_sites.h"
 #include "plan/step_memory.h"
+#include "tier/plain_storage.h"
 #include "tier/slice_store.h"
 #include "train/handmade_run.h"
 #include "train/optimizer_lane.h"
@@ -32,6 +33,7 @@ struct Way {
   SliceHomes homes;
   std::optional<SliceHomes> every_third = std::nullopt;  // of the slices, instead
   std::size_t num_threads = 2;
+  bool is_past_host = false;  // from the drives
 };
 
 // Memory that the host must not touch but through streams, by name alone: updates go as on a card.
@@ -64,7 +66,13 @@ class SameBits : public testing::Test {
     Device& device = way.schedule.device == DeviceKind::kCpu ? cpu : static_cast<Device&>(card);
     Budget host("host memory", kHostBytes);
     StagingRing ring(device, engine, host, {.slot_bytes = 128 * kKiB, .num_slots = 4});
-    RunKeeper keeper({.device = &device, .host = &host, .store = store.get(), .ring = &ring});
+    std::atomic<std::uint64_t> read_bytes{0};
+    DirectReader direct(std::make_unique<PlainStorage>(read_bytes));
+    RunKeeper keeper({.device = &device,
+                      .host = &host,
+                      .store = store.get(),
+                      .ring = &ring,
+                      .direct = way.is_past_host ? &direct : nullptr});
     const WeightKeeping state{.keeper = &keeper, .store = store.get(), .arch = &arch, .schedule = &way.schedule};
     const std::uint64_t before_bytes = device.free_bytes();
     const std::uint64_t before_host_bytes = host.used_bytes();
@@ -102,6 +110,7 @@ class SameBits : public testing::Test {
                                nullptr);
     }
     optimizer.wait();
+    EXPECT_EQ(read_bytes > 0, way.is_past_host) << way.name;
     const PageMemory memory(kMiB);  // drives want alignment
     for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
       const std::uint64_t bytes = trained_bytes(state, slice_idx);
@@ -131,6 +140,10 @@ std::vector<Way> ways() {
       {.name = "drives, wave 3, boundaries too, every layer stored",
        .schedule = {.wave = 3, .boundaries = Home::kNvme, .boundary_places = 3, .stored_layers = 12},
        .homes = kOnDrives},
+      {.name = "drives, past the host",
+       .schedule = {.wave = 2, .weight_places = 3, .gradient_places = 3, .boundaries = Home::kNvme},
+       .homes = kOnDrives,
+       .is_past_host = true},
       {.name = "host, attention of some layers kept",
        .schedule = {.wave = 2, .gradient_places = 3, .boundaries = Home::kHost, .kept_attention = 5},
        .homes = kOnHost},

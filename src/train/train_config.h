@@ -102,6 +102,7 @@ struct TrainConfig {
   std::optional<std::uint64_t> group_size;  // slices
   BoundaryPlace boundaries = BoundaryPlace::kAuto;
   Recompute recompute = Recompute::kAuto;
+  DirectWish direct_storage = DirectWish::kAuto;
 
   bool operator==(const TrainConfig&) const = default;
 };

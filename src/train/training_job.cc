@@ -217,7 +217,8 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
                                                               .num_threads = memory.num_threads,
                                                               .momentum = config_.momentum,
                                                               .seed = config_.seed,
-                                                              .trace = memory.trace});
+                                                              .trace = memory.trace,
+                                                              .direct_storage = config_.direct_storage});
   if (return_step_) restore_checkpoint();
   const std::optional<std::string> note = session_->committed_note();
   if (note) position_ = RunPosition::from_note(*note);

@@ -10,10 +10,12 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "model/adapter_layout.h"
 #include "model/slice_layout.h"
 #include "plan/plan_json.h"
+#include "tier/direct_speed.h"
 #include "tier/measured_shape.h"
 #include "train/finite_numbers.h"
 #include "train/state_keys.h"
@@ -42,7 +44,13 @@ TrainingSession::TrainingSession(const SessionOptions& options)
       store_(open_store({files_, *choice_.engine, choice_.caching, options.store_directories},
                         options.buffers.chunk_bytes)),
       ring_(*device_, *choice_.engine, host_, staging_shape(options.buffers.staging_bytes, store_->chunk_bytes())),
-      keeper_({.device = device_.get(), .host = &host_, .store = store_.get(), .ring = &ring_, .trace = options.trace}),
+      direct_(choose_direct()),
+      keeper_({.device = device_.get(),
+               .host = &host_,
+               .store = store_.get(),
+               .ring = &ring_,
+               .trace = options.trace,
+               .direct = direct_.get()}),
       ready_(num_slices(arch_)) {
   CHECK(device_->kind() == options.schedule.device, "a schedule for this kind of device");
   if (options.trace != nullptr) options.trace->show_to(device_->profiler_ranges());
@@ -60,6 +68,29 @@ TrainingSession::TrainingSession(const SessionOptions& options)
                                                                       .seed = options_.seed,
                                                                       .trace = options_.trace});
   commits_every_step_ = keeper_.durable_memory_bytes() == 0;
+}
+
+std::unique_ptr<DirectReader> TrainingSession::choose_direct() {
+  const Schedule& schedule = options_.schedule;
+  const bool any_come_from_drives =
+      schedule.boundaries == Home::kNvme ||
+      std::any_of(schedule.homes.begin(), schedule.homes.end(), [](const SliceHomes& homes) {
+        return homes.weights == Home::kNvme || homes.gradients == Home::kNvme;
+      });
+  // What cannot be is told even where nothing would need it.
+  if (!any_come_from_drives && options_.direct_storage != DirectWish::kOn) return nullptr;
+  const SteadyClock clock;
+  DirectChoice choice = choose_direct_reads(options_.direct_storage,
+                                            {.files = files_,
+                                             .engine = *choice_.engine,
+                                             .caching = choice_.caching,
+                                             .device = *device_,
+                                             .host = host_,
+                                             .clock = clock},
+                                            options_.store_directories);
+  log_debug(fmt::format("slices come from the drives {}: {}", choice.reader ? "past the host" : "through the host",
+                        choice.why));
+  return std::move(choice.reader);
 }
 
 void TrainingSession::refuse_other_model() const {

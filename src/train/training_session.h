@@ -41,6 +41,7 @@ struct SessionOptions {
   double momentum = 0;         // of SGD; 0 exactly where the schedule's optimizer has none
   std::uint64_t seed = 0;      // of adapters, of what dropout leaves out and of what is rounded stochastically
   LaneTrace* trace = nullptr;  // may be null
+  DirectWish direct_storage = DirectWish::kOff;
 };
 
 // How a step's gradients become new weights.
@@ -122,6 +123,7 @@ class TrainingSession {
   const SliceStore& store() const { return *store_; }
 
  private:
+  std::unique_ptr<DirectReader> choose_direct();
   WeightKeeping weight_keeping();
   std::span<std::byte> memory_for(std::size_t slice_idx);
   void require_finite(const StepResult& result, double norm, std::span<const PackedDocuments> micro_batches);
@@ -141,6 +143,7 @@ class TrainingSession {
   Budget host_;
   std::unique_ptr<SliceStore> store_;
   StagingRing ring_;
+  std::unique_ptr<DirectReader> direct_;  // null: slices go through the host
   RunKeeper keeper_;
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<OptimizerLane> optimizer_;

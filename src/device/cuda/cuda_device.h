@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -32,13 +33,17 @@ class CudaDevice : public Device {
   std::uint64_t arena_bytes() const override { return arena_.size(); }
   std::uint64_t free_bytes() const override;
   std::uint64_t peak_bytes() const override;
+  DirectStorageFinding open_direct_storage(DirectWay way) override { return open_direct_(way); }
   StartProfilerRange profiler_ranges() const override { return start_range; }
 
   // Once, before there are streams. A shared_ptr for its deleter alone: this room does not know what kernels are.
   void use_kernels(std::shared_ptr<Kernels> kernels) { kernels_ = std::move(kernels); }
   Kernels* kernels() const { return kernels_.get(); }
+  // Once, too, for the same reason.
+  void use_direct_storage(std::function<DirectStorageFinding(DirectWay)> open) { open_direct_ = std::move(open); }
 
   int card_idx() const { return card_idx_; }
+  std::span<std::byte> arena() const { return arena_; }
   int num_multiprocessors() const { return num_multiprocessors_; }
   // Every thread that calls CUDA for this card does so first.
   void make_current() const;
@@ -58,6 +63,7 @@ class CudaDevice : public Device {
   std::shared_ptr<DeviceFailures> failures_;  // shared with streams and events
   std::unique_ptr<ScratchMemory> scratch_;
   std::shared_ptr<Kernels> kernels_;
+  std::function<DirectStorageFinding(DirectWay)> open_direct_;
 };
 
 }  // namespace sluice::cuda

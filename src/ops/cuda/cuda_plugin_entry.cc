@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libsluice_cuda.so shows to the program.
 #include <cstddef>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 
 #include <fmt/core.h>
 
@@ -15,6 +13,8 @@
 #include "device/cuda_plugin.h"
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/cuda_kernels.h"
+#include "ops/cuda/cufile.h"
+#include "ops/cuda/direct_storage.h"
 #include "ops/cuda/kernel_images.h"
 
 namespace sluice::cuda {
@@ -43,19 +43,19 @@ std::string cudnn_version(const CudaLibrary& library) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-// Whether drives could write into a card's memory. Nothing is read that way: every chunk is checked where it arrives,
-// by the host, and drives are slower than the copy that it costs.
+// 1150 is 1.15.
+std::string cufile_version(const CudaLibrary& library) {
+  int version = 0;
+  library.symbol<CuFileStatus(int*)>("cuFileGetVersion")(&version);
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
 CudaLibraryFinding look_at_direct_storage() {
-  CudaLibraryFinding finding;
+  CudaLibraryFinding finding = look_at(open_cufile_library(), cufile_version);
   finding.name = "GPUDirect Storage";
-  const CudaLibrary library("cuFile", {"libcufile.so.0"});
-  std::error_code ignored;
-  if (!library.is_open()) {
-    finding.why_not = library.why_not();
-  } else if (!std::filesystem::exists("/sys/module/nvidia_fs", ignored)) {
+  if (finding.why_not.empty() && !can_read_past_the_host()) {
     finding.why_not = "the kernel's module nvidia-fs is not loaded";
-  } else {
-    finding.why_not = "it is there, but what is read is checked by the host";
+    finding.version.clear();
   }
   return finding;
 }
@@ -94,6 +94,7 @@ class Plugin : public CudaPlugin {
     require_kernels(options.card_idx);
     auto device = std::make_unique<CudaDevice>(options);
     device->use_kernels(std::make_shared<CudaKernels>(options));
+    device->use_direct_storage([card = device.get()](DirectWay way) { return open_direct_storage(*card, way); });
     return device;
   }
 };
