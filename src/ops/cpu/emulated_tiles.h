@@ -20,6 +20,10 @@ class EmulatedTiles {
     tile(kTile).fill(std::byte{0});
   }
   template <int kTile>
+  static void load_once(const void* from, std::int64_t stride_bytes) {
+    load<kTile>(from, stride_bytes);
+  }
+  template <int kTile>
   static void load(const void* from, std::int64_t stride_bytes) {
     for (std::int64_t row = 0; row < kRows; ++row) {
       std::memcpy(tile(kTile).data() + row * kRowBytes, static_cast<const std::byte*>(from) + row * stride_bytes,

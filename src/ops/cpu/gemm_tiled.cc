@@ -244,11 +244,22 @@ class TiledGemm {
             .step_bytes = kLineBytes};
   }
 
-  // A tile's share of what the thread will pack for the next panel, where it does that: of S as it lies, for as many of
+  // A tile's share of the next panel of S: packed for all, or where the thread will pack it, as it lies, for as many of
   // k as the tile has steps.
   TileFetch next_columns(const Block& block, std::int64_t panel, std::int64_t tile_idx, std::int64_t num_steps) const {
-    if (plan_.packed_for == PackedFor::kAll || panel + 1 == num_panels()) return {};
+    if (panel + 1 == num_panels()) return {};
     const std::int64_t first = tile_idx * num_steps;
+    if (plan_.packed_for == PackedFor::kAll) {
+      const std::int64_t num_across = blocks(block.num_columns, kAmxSide);
+      const std::int64_t total_steps = blocks(block.num_rows, kAmxSide) * num_across * num_steps;
+      const std::int64_t total_lines = num_across * kAmxSide * padded(panel_k(panel + 1)) * kElementBytes / kLineBytes;
+      const std::int64_t num_lines = blocks(total_lines, total_steps);
+      if ((first + num_steps) * num_lines > total_lines) return {};
+      return {.first = packed_columns(panel + 1, block.column) + first * num_lines * kLineBytes,
+              .num_lines = num_lines,
+              .stride_bytes = kLineBytes,
+              .step_bytes = num_lines * kLineBytes};
+    }
     if (first + num_steps > panel_k(panel + 1)) return {};
     return {.first = columns_.at(block.column, first_k(panel + 1) + first),
             .num_lines = blocks(block.num_columns * kElementBytes, kLineBytes),
@@ -265,9 +276,9 @@ class TiledGemm {
     return {.m = block.row + row, .n = block.column + column, .num_m = num_rows, .num_n = num_columns};
   }
 
-  // What is added to has lain in memory since the last product.
+  // What is added to or written over has lain in memory since the last product.
   void fetch_output(TileProduct& tile, const GemmPlace& place) const {
-    if (output_.into != Into::kAdd || tile.num_steps == 0) return;
+    if (tile.num_steps == 0) return;
     const auto element_bytes = static_cast<std::int64_t>(size_bytes(output_.c_dtype));
     const std::int64_t row_bytes = output_.num_columns * element_bytes;
     const std::int64_t rows_per_step = blocks(place.num_m, tile.num_steps);

@@ -45,15 +45,16 @@ struct TileProduct {
   TileFetch fetch[4];     // rows, columns, and of C the left and the right lines
 };
 
-// The sizes were measured on Sapphire Rapids with 1 to 16 threads: a panel of 256 columns of S (512 KiB), the sums of a
-// block (128 KiB) and 32 kept rows (64 KiB) are at home in an L2 of 2 MiB, even where two threads share it.
+// The sizes were measured on Emerald Rapids with 1 and 2 threads: 32 kept rows (32 KiB) are at home in an L1 of 48 KiB,
+// a panel of 256 columns of S (256 KiB), the next one and the sums of a block (256 KiB) in an L2 of 2 MiB, even where
+// two threads share it.
 struct TiledKernel {
-  std::int64_t panel_k = 1024;  // a multiple of kAmxStepK
-  std::int64_t block_rows = 128;
+  std::int64_t panel_k = 512;  // a multiple of kAmxStepK
+  std::int64_t block_rows = 256;
   std::int64_t block_columns = 256;
   // Where there are so few rows of R and more of S, each thread packs its own columns and multiplies all rows by them.
   std::int64_t max_own_rows = 512;
-  std::int64_t own_columns = 128;
+  std::int64_t own_columns = 256;
   std::int64_t max_packed_bytes = 32 << 20;  // of what is packed for all threads, unless 32 columns are more
 
   void (*multiply)(const TileProduct& tile) = nullptr;
@@ -70,8 +71,9 @@ enum class RowTiles : std::uint8_t { kUsed, kUsedAndKept };
 HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16")
 namespace sluice::cpu {
 
-// A Unit has, for registers that are template arguments: zero<t>(), load<t>(from, stride_bytes),
-// store<t>(to, stride_bytes), multiply<sums, rows, columns>(), and enter() and leave() around them.
+// A Unit has, for registers that are template arguments: zero<t>(), load<t>(from, stride_bytes), load_once<t>(from,
+// stride_bytes) for what is not to stay in the L1, store<t>(to, stride_bytes), multiply<sums, rows, columns>(), and
+// enter() and leave() around them.
 template <typename Unit, RowTiles kRowTiles>
 void multiply_tiled(const TileProduct& tile) {
   constexpr std::int64_t kTileBytes = 1024;
@@ -95,25 +97,20 @@ void multiply_tiled(const TileProduct& tile) {
   const std::byte* columns = tile.columns;
   std::byte* kept = tile.kept;
   for (std::int64_t step = 0; step < tile.num_steps; ++step) {
-    // Loads first: measured faster than loads between products, with one thread on a core and with two.
+    // Columns come from the L2, each tile of them once, past the L1, where the rows are.
+    Unit::template load_once<6>(columns, kLineBytes);
     Unit::template load<4>(rows, tile.rows.row_bytes);
+    Unit::template multiply<0, 4, 6>();
     Unit::template load<5>(rows + tile.rows.half_bytes, tile.rows.row_bytes);
-    Unit::template load<6>(columns, kLineBytes);
-    Unit::template load<7>(columns + kTileBytes, kLineBytes);
-    // Columns come from the L2, each tile of them once: two steps ahead is when the L1 wants to know.
-#pragma GCC unroll 32
-    for (std::int64_t line = 0; line < kStepBytes; line += kLineBytes) {
-      __builtin_prefetch(columns + 2 * kStepBytes + line);
-    }
+    Unit::template multiply<2, 5, 6>();
+    Unit::template load_once<7>(columns + kTileBytes, kLineBytes);
+    Unit::template multiply<1, 4, 7>();
+    Unit::template multiply<3, 5, 7>();
     if constexpr (kRowTiles == RowTiles::kUsedAndKept) {
       Unit::template store<4>(kept, kLineBytes);
       Unit::template store<5>(kept + kTileBytes, kLineBytes);
       kept += kStepBytes;
     }
-    Unit::template multiply<0, 4, 6>();
-    Unit::template multiply<1, 4, 7>();
-    Unit::template multiply<2, 5, 6>();
-    Unit::template multiply<3, 5, 7>();
     for (const TileFetch& fetch : tile.fetch) {
       const std::byte* at = fetch.first + step * fetch.step_bytes;
       for (std::int64_t line = 0; line < fetch.num_lines; ++line, at += fetch.stride_bytes) {
