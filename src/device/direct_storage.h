@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads from drives straight into a device's memory, past the host's: what NVIDIA calls GPUDirect Storage. Few machines
-// can, and it is not always faster (tier/direct_reader.h measures). Thread-safe.
+// can, and it is not always faster (tier/direct_speed.h measures). Thread-safe.
 #pragma once
 
 #include <cstddef>

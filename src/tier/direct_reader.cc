@@ -20,7 +20,7 @@ constexpr std::uint64_t kPartBytes = 4 * kMiB;
 DirectReader::DirectReader(std::unique_ptr<DirectStorage> storage)
     : storage_(std::move(storage)), threads_(kThreads, "direct-read") {}
 
-DirectFile& DirectReader::file(const std::string& path) {
+DirectFile& DirectReader::open(const std::string& path) {
   const std::scoped_lock lock(mutex_);
   std::unique_ptr<DirectFile>& file = files_[path];
   if (!file) file = storage_->open(path);
@@ -33,10 +33,15 @@ void DirectReader::close(const std::string& path) {
 }
 
 void DirectReader::read(std::span<const IoRequest> requests) {
-  std::vector<std::future<void>> parts;
+  std::vector<DirectFile*> files;
   for (const IoRequest& request : requests) {
     CHECK(request.op == IoOp::kRead, "only reads go past the host");
-    DirectFile& from = file(request.file->path());
+    files.push_back(&open(request.file->path()));
+  }
+  std::vector<std::future<void>> parts;
+  for (std::size_t idx = 0; idx < requests.size(); ++idx) {
+    const IoRequest& request = requests[idx];
+    DirectFile& from = *files[idx];
     for (std::uint64_t at = 0; at < request.memory.size(); at += kPartBytes) {
       const std::span<std::byte> into =
           request.memory.subspan(at, std::min<std::uint64_t>(kPartBytes, request.memory.size() - at));

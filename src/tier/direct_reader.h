@@ -22,15 +22,14 @@ class DirectReader {
 
   // What the requests, all of them reads into device memory, ask for. Blocks. Throws IoError: what one of them met.
   void read(std::span<const IoRequest> requests);
-  // Lets go of a file, which is opened again where it is read again.
+  // A file is opened where it is read first; one that is closed, once more where it is read again.
+  DirectFile& open(const std::string& path);
   void close(const std::string& path);
   std::vector<std::uint64_t> chunk_sums(std::span<const std::byte> memory, std::uint64_t chunk_bytes) {
     return storage_->chunk_sums(memory, chunk_bytes);
   }
 
  private:
-  DirectFile& file(const std::string& path);
-
   std::unique_ptr<DirectStorage> storage_;
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<DirectFile>> files_;

@@ -133,6 +133,12 @@ TEST_F(DirectReads, AreMeasuredBesideThoseThroughTheHostAndLeaveNothing) {
   EXPECT_EQ(host.used_bytes(), 0U);
 }
 
+class ClosedStorage final : public DirectStorage {
+ public:
+  std::unique_ptr<DirectFile> open(const std::string&) override { throw IoError(EINVAL, "no O_DIRECT there"); }
+  std::vector<std::uint64_t> chunk_sums(std::span<const std::byte>, std::uint64_t) override { return {}; }
+};
+
 // A device that reads past the host, or says why not.
 class DirectDevice : public CpuDevice {
  public:
@@ -140,10 +146,12 @@ class DirectDevice : public CpuDevice {
   DirectStorageFinding open_direct_storage(DirectWay way) override {
     ways.push_back(way);
     if (!why_not_.empty()) return {nullptr, why_not_};
+    if (opens_nothing) return {std::make_unique<ClosedStorage>(), ""};
     return {std::make_unique<PlainStorage>(read_bytes_), ""};
   }
 
   std::vector<DirectWay> ways;
+  bool opens_nothing = false;
 
  private:
   std::string why_not_;
@@ -174,6 +182,19 @@ TEST_F(DirectReads, AreChosenWhereTheyCanBeAndAreFaster) {
   const DirectChoice unmeasured = choose(small, DirectWish::kAuto);
   EXPECT_EQ(unmeasured.reader, nullptr);
   EXPECT_THAT(unmeasured.why, HasSubstr("device memory"));
+  able.opens_nothing = true;
+  EXPECT_EQ(choose(able, DirectWish::kAuto).reader, nullptr);
+  try {
+    choose(able, DirectWish::kOn);
+    FAIL() << "a drive that cannot be read past the host went unnoticed";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("direct_storage is on"), HasSubstr("no O_DIRECT")));
+  }
+  for (const ScratchDirectory* directory : {&one_, &two_}) {
+    for (const auto& entry : std::filesystem::directory_iterator(directory->path())) {
+      EXPECT_THAT(entry.path().filename().string(), testing::Not(HasSubstr("sluice-direct")));
+    }
+  }
   DirectDevice unable(64 * kMiB, "no module");
   EXPECT_EQ(choose(unable, DirectWish::kAuto).why, "no module");
   EXPECT_THROW(choose(unable, DirectWish::kOn), InvalidInput);

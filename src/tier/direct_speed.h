@@ -40,8 +40,8 @@ struct DirectChoice {
   std::string why;                       // what was found
 };
 
-// Throws InvalidInput where it is asked for and the device cannot. On: not measured, and also where the device's
-// library goes through the host itself.
+// Throws InvalidInput where it is asked for and the device or a drive cannot. On: not measured, and also where the
+// device's library goes through the host itself.
 DirectChoice choose_direct_reads(DirectWish wish, const DirectProbe& probe,
                                  const std::vector<std::string>& directories);
 

@@ -9,7 +9,7 @@
 // Reads run ahead of copies by as many windows as there are slots. Every chunk is verified on the host before it is
 // copied: the device never sees damaged bytes.
 //
-// With a DirectReader slices go from the drives to the device in one read each, are summed there, and count as arrived
+// With a DirectReader slices go from the drives to the device past the host, are summed there, and count as arrived
 // once the sums are those of what was written.
 #pragma once
 

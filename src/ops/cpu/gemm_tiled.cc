@@ -19,6 +19,7 @@ constexpr std::int64_t kLineBytes = 64;
 constexpr std::int64_t kTileSums = kAmxSide * kAmxSide;
 
 std::int64_t blocks(std::int64_t value, std::int64_t block) { return (value + block - 1) / block; }
+std::uintptr_t address(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); }
 std::int64_t padded(std::int64_t k) { return blocks(k, kAmxStepK) * kAmxStepK; }
 
 // Rows of an operand that are packed as one item: they are long runs where k is along, and need company where it is
@@ -233,12 +234,12 @@ class TiledGemm {
     const std::int64_t first = num_rows * across / num_across;
     const std::int64_t num_lines = num_rows * (across + 1) / num_across - first;
     if (plan_.packs_rows) {
-      return {.first = packed_rows(next_panel, next) + first * kLineBytes,
+      return {.first = address(packed_rows(next_panel, next) + first * kLineBytes),
               .num_lines = num_lines,
               .stride_bytes = kLineBytes,
               .step_bytes = kAmxSide * kLineBytes};
     }
-    return {.first = rows_.at(next + first, first_k(next_panel)),
+    return {.first = address(rows_.at(next + first, first_k(next_panel))),
             .num_lines = num_lines,
             .stride_bytes = rows_.row_stride * kElementBytes,
             .step_bytes = kLineBytes};
@@ -255,13 +256,13 @@ class TiledGemm {
       const std::int64_t total_lines = num_across * kAmxSide * padded(panel_k(panel + 1)) * kElementBytes / kLineBytes;
       const std::int64_t num_lines = blocks(total_lines, total_steps);
       if ((first + num_steps) * num_lines > total_lines) return {};
-      return {.first = packed_columns(panel + 1, block.column) + first * num_lines * kLineBytes,
+      return {.first = address(packed_columns(panel + 1, block.column) + first * num_lines * kLineBytes),
               .num_lines = num_lines,
               .stride_bytes = kLineBytes,
               .step_bytes = num_lines * kLineBytes};
     }
     if (first + num_steps > panel_k(panel + 1)) return {};
-    return {.first = columns_.at(block.column, first_k(panel + 1) + first),
+    return {.first = address(columns_.at(block.column, first_k(panel + 1) + first)),
             .num_lines = blocks(block.num_columns * kElementBytes, kLineBytes),
             .stride_bytes = kLineBytes,
             .step_bytes = columns_.k_stride * kElementBytes};
@@ -282,8 +283,8 @@ class TiledGemm {
     const auto element_bytes = static_cast<std::int64_t>(size_bytes(output_.c_dtype));
     const std::int64_t row_bytes = output_.num_columns * element_bytes;
     const std::int64_t rows_per_step = blocks(place.num_m, tile.num_steps);
-    const std::byte* line = output_.c + place.m * row_bytes + place.n * element_bytes;
-    const std::byte* const end = line + place.num_n * element_bytes;
+    std::uintptr_t line = address(output_.c + place.m * row_bytes + place.n * element_bytes);
+    const std::uintptr_t end = line + static_cast<std::uintptr_t>(place.num_n * element_bytes);
     for (TileFetch* fetch : {&tile.fetch[2], &tile.fetch[3]}) {
       *fetch = line < end ? TileFetch{.first = line,
                                       .num_lines = rows_per_step,

@@ -19,9 +19,9 @@ inline constexpr std::int64_t kAmxSide = 32;   // of a tile of sums
 inline constexpr std::int64_t kAmxStepK = 32;  // of one multiplication
 
 // Lines that will be needed soon: beside each step num_lines of them, stride_bytes apart, go to the L2; the first of
-// the next step is step_bytes further.
+// the next step is step_bytes further. The last ones may be beyond the end of what there is.
 struct TileFetch {
-  const std::byte* first = nullptr;
+  std::uintptr_t first = 0;
   std::int64_t num_lines = 0;
   std::int64_t stride_bytes = 0;
   std::int64_t step_bytes = 0;
@@ -112,9 +112,10 @@ void multiply_tiled(const TileProduct& tile) {
       kept += kStepBytes;
     }
     for (const TileFetch& fetch : tile.fetch) {
-      const std::byte* at = fetch.first + step * fetch.step_bytes;
-      for (std::int64_t line = 0; line < fetch.num_lines; ++line, at += fetch.stride_bytes) {
-        __builtin_prefetch(at, 0, 2);
+      std::uintptr_t at = fetch.first + static_cast<std::uintptr_t>(step * fetch.step_bytes);
+      for (std::int64_t line = 0; line < fetch.num_lines;
+           ++line, at += static_cast<std::uintptr_t>(fetch.stride_bytes)) {
+        __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 2);
       }
     }
     rows += tile.rows.step_bytes;

@@ -103,5 +103,7 @@ class Plugin : public CudaPlugin {
 }  // namespace sluice::cuda
 
 extern "C" __attribute__((visibility("default"))) sluice::CudaPlugin* sluice_cuda_open(std::uint32_t version) {
-  return version == sluice::kCudaPluginVersion ? new sluice::cuda::Plugin : nullptr;
+  if (version != sluice::kCudaPluginVersion) return nullptr;
+  sluice::cuda::silence_cufile();
+  return new sluice::cuda::Plugin;
 }

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/error.h"
+#include "base/units.h"
 
 namespace sluice::cuda {
 
@@ -18,19 +19,27 @@ bool can_read_past_the_host() {
   return std::filesystem::exists("/sys/module/nvidia_fs", ignored);
 }
 
-CuFile::CuFile()
+void silence_cufile() { ::setenv("CUFILE_LOGFILE_PATH", "", 0); }
+
+CuFile::CuFile(std::uint64_t memory_bytes)
     : library_(open_cufile_library()),
       register_handle(library_.symbol<CuFileStatus(CuFileHandle*, CuFileDescription*)>("cuFileHandleRegister")),
       deregister_handle(library_.symbol<void(CuFileHandle)>("cuFileHandleDeregister")),
       register_memory(library_.symbol<CuFileStatus(const void*, std::size_t, int)>("cuFileBufRegister")),
       deregister_memory(library_.symbol<CuFileStatus(const void*)>("cuFileBufDeregister")),
       read(library_.symbol<ssize_t(CuFileHandle, void*, std::size_t, off_t, off_t)>("cuFileRead")) {
-  // It would write a log into whichever directory the program was started in.
-  ::setenv("CUFILE_LOGFILE_PATH", "/dev/null", 0);
+  try {
+    close_ = library_.symbol<CuFileStatus()>("cuFileDriverClose_v2");  // counts who has it open
+  } catch (const DeviceError&) {
+    close_ = library_.symbol<CuFileStatus()>("cuFileDriverClose");
+  }
+  // Its own limit is 32 GiB. Where others have opened it before, theirs stands, and registering tells.
+  static_cast<void>(
+      library_.symbol<CuFileStatus(std::size_t)>("cuFileDriverSetMaxPinnedMemSize")((memory_bytes + kGiB) / kKiB));
   require(library_.symbol<CuFileStatus()>("cuFileDriverOpen")(), "cuFileDriverOpen");
 }
 
-CuFile::~CuFile() { library_.symbol<CuFileStatus()>("cuFileDriverClose")(); }
+CuFile::~CuFile() { close_(); }
 
 void CuFile::require(CuFileStatus status, const std::string& what) const {
   if (status.error == 0) return;

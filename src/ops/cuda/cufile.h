@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "device/cuda/cuda_library.h"
@@ -29,8 +30,8 @@ using CuFileHandle = void*;
 
 class CuFile {
  public:
-  // Throws DeviceError where there is no such library, or it cannot start.
-  CuFile();
+  // For registering so much of a card's memory. Throws DeviceError where there is no such library, or it cannot start.
+  explicit CuFile(std::uint64_t memory_bytes);
   ~CuFile();
   CuFile(const CuFile&) = delete;
   CuFile& operator=(const CuFile&) = delete;
@@ -39,6 +40,7 @@ class CuFile {
 
  private:
   CudaLibrary library_;
+  CuFileStatus (*close_)() = nullptr;
 
  public:
   CuFileStatus (*const register_handle)(CuFileHandle*, CuFileDescription*);
@@ -50,6 +52,9 @@ class CuFile {
 
 // The library, closed; for those who only ask whether it is there.
 CudaLibrary open_cufile_library();
+// For the whole process, before there are threads: keeps the library from writing a log into whichever directory the
+// program was started in.
+void silence_cufile();
 // Whether the kernel's part of it is loaded: without it the library reads through the host.
 bool can_read_past_the_host();
 

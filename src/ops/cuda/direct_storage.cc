@@ -78,14 +78,16 @@ class CuFileFile final : public DirectFile {
 
 class CuFileStorage final : public DirectStorage {
  public:
-  CuFileStorage(CudaDevice& device, DirectWay way)
-      : device_(device), library_(std::make_shared<CuFile>()), sums_(device.allocate_pinned(kMaxSums * 8)) {
+  explicit CuFileStorage(CudaDevice& device)
+      : device_(device),
+        library_(std::make_shared<CuFile>(device.arena().size())),
+        sums_(device.allocate_pinned(kMaxSums * 8)) {
     device.make_current();
     require(cudaHostGetDevicePointer(&sums_on_card_, sums_.bytes().data(), 0), "cudaHostGetDevicePointer");
     // What is registered is read into as it lies; else the library would take memory of the card for itself.
     const CuFileStatus status = library_->register_memory(device.arena().data(), device.arena().size(), 0);
     registered_ = status.error == 0;
-    if (way == DirectWay::kPastTheHost) library_->require(status, "registering the card's memory with cuFile");
+    if (can_read_past_the_host()) library_->require(status, "registering the card's memory with cuFile");
     require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   }
   ~CuFileStorage() override {
@@ -139,7 +141,7 @@ DirectStorageFinding open_direct_storage(CudaDevice& device, DirectWay way) {
     return {nullptr, "the kernel's module nvidia-fs is not loaded"};
   }
   try {
-    return {std::make_unique<CuFileStorage>(device, way), ""};
+    return {std::make_unique<CuFileStorage>(device), ""};
   } catch (const DeviceError& error) {
     return {nullptr, error.what()};
   }
