@@ -2,7 +2,10 @@
 #include "tier/direct_reader.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <fstream>
+#include <future>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,7 +64,7 @@ class DirectReads : public testing::Test {
   SliceLoader loader_;
 };
 
-TEST_F(DirectReads, BringSlicesWholeInOneReadEach) {
+TEST_F(DirectReads, BringSlicesWhole) {
   for (const auto& [key, slice] : slices_) {
     const std::uint64_t before = read_bytes_;
     const Buffer place = device_.allocate(round_up(slice.size_bytes, kBlockBytes), key);
@@ -70,6 +73,26 @@ TEST_F(DirectReads, BringSlicesWholeInOneReadEach) {
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), place.bytes().begin())) << key;
     EXPECT_EQ(read_bytes_ - before, store_->find(key)->stored_bytes()) << key;
   }
+}
+
+TEST_F(DirectReads, WaitUntilTheMemoryIsFree) {
+  const Buffer place = device_.allocate(store_->find("large")->stored_bytes(), "large");
+  const std::unique_ptr<Stream> user = device_.make_stream("user");
+  std::promise<void> gate;
+  user->run([&gate] { gate.get_future().wait(); });
+  std::promise<void> found;  // the read lane is at it
+  const Arrival arrival = loader_.load(
+      [&] {
+        found.set_value();
+        return store_->find("large");
+      },
+      place.bytes(), user->record());
+  found.get_future().wait();
+  EXPECT_EQ(arrival.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  EXPECT_EQ(read_bytes_, 0U);
+  gate.set_value();
+  arrival.get().wait();
+  EXPECT_GT(read_bytes_, 0U);
 }
 
 TEST_F(DirectReads, GoThroughTheHostWherePaddingHasNoRoomAndIntoHostMemory) {
@@ -133,6 +156,38 @@ TEST_F(DirectReads, AreMeasuredBesideThoseThroughTheHostAndLeaveNothing) {
   EXPECT_EQ(host.used_bytes(), 0U);
 }
 
+// Every look is a second later, and a read takes as long as its storage says.
+class TrialClock : public Clock {
+ public:
+  std::int64_t now_ns() const override { return now_ns_ += 1'000'000'000; }
+  void pass(std::int64_t ns) const { now_ns_ += ns; }
+
+ private:
+  mutable std::atomic<std::int64_t> now_ns_{0};
+};
+
+// Moves nothing but the clock.
+class TimedStorage final : public DirectStorage {
+ public:
+  TimedStorage(const TrialClock& clock, std::int64_t read_ns) : clock_(clock), read_ns_(read_ns) {}
+  std::unique_ptr<DirectFile> open(const std::string&) override {
+    class TimedFile final : public DirectFile {
+     public:
+      explicit TimedFile(const TimedStorage& storage) : storage_(storage) {}
+      void read(std::uint64_t, std::span<std::byte>) override { storage_.clock_.pass(storage_.read_ns_); }
+
+     private:
+      const TimedStorage& storage_;
+    };
+    return std::make_unique<TimedFile>(*this);
+  }
+  std::vector<std::uint64_t> chunk_sums(std::span<const std::byte>, std::uint64_t) override { return {}; }
+
+ private:
+  const TrialClock& clock_;
+  std::int64_t read_ns_;
+};
+
 class ClosedStorage final : public DirectStorage {
  public:
   std::unique_ptr<DirectFile> open(const std::string&) override { throw IoError(EINVAL, "no O_DIRECT there"); }
@@ -147,11 +202,14 @@ class DirectDevice : public CpuDevice {
     ways.push_back(way);
     if (!why_not_.empty()) return {nullptr, why_not_};
     if (opens_nothing) return {std::make_unique<ClosedStorage>(), ""};
+    if (timed_by != nullptr) return {std::make_unique<TimedStorage>(*timed_by, read_ns), ""};
     return {std::make_unique<PlainStorage>(read_bytes_), ""};
   }
 
   std::vector<DirectWay> ways;
   bool opens_nothing = false;
+  const TrialClock* timed_by = nullptr;
+  std::int64_t read_ns = 0;
 
  private:
   std::string why_not_;
@@ -159,7 +217,7 @@ class DirectDevice : public CpuDevice {
 };
 
 TEST_F(DirectReads, AreChosenWhereTheyCanBeAndAreFaster) {
-  const SteadyClock clock;
+  const TrialClock clock;
   Budget host("host", 64 * kMiB);
   const auto choose = [&](DirectDevice& device, DirectWish wish) {
     return choose_direct_reads(wish,
@@ -175,8 +233,15 @@ TEST_F(DirectReads, AreChosenWhereTheyCanBeAndAreFaster) {
   EXPECT_EQ(choose(able, DirectWish::kOff).reader, nullptr);
   EXPECT_THAT(able.ways, testing::IsEmpty());
   EXPECT_NE(choose(able, DirectWish::kOn).reader, nullptr);
-  EXPECT_THAT(choose(able, DirectWish::kAuto).why, HasSubstr("GB/s past the host"));
-  EXPECT_THAT(able.ways, testing::ElementsAre(DirectWay::kAnyhow, DirectWay::kPastTheHost));
+  // Both take a second, but for what reads add.
+  able.timed_by = &clock;
+  for (const std::int64_t read_ns : {-1'000'000, 1'000'000}) {
+    able.read_ns = read_ns;
+    const DirectChoice choice = choose(able, DirectWish::kAuto);
+    EXPECT_EQ(choice.reader != nullptr, read_ns < 0) << choice.why;
+    EXPECT_THAT(choice.why, HasSubstr("GB/s past the host"));
+  }
+  EXPECT_THAT(able.ways, testing::ElementsAre(DirectWay::kAnyhow, DirectWay::kPastTheHost, DirectWay::kPastTheHost));
   // No room to measure in: a run can do without.
   DirectDevice small(kMiB, "");
   const DirectChoice unmeasured = choose(small, DirectWish::kAuto);

@@ -53,10 +53,8 @@ std::string cufile_version(const CudaLibrary& library) {
 CudaLibraryFinding look_at_direct_storage() {
   CudaLibraryFinding finding = look_at(open_cufile_library(), cufile_version);
   finding.name = "GPUDirect Storage";
-  if (finding.why_not.empty() && !can_read_past_the_host()) {
-    finding.why_not = "the kernel's module nvidia-fs is not loaded";
-    finding.version.clear();
-  }
+  if (finding.why_not.empty()) finding.why_not = why_not_past_the_host();
+  if (!finding.why_not.empty()) finding.version.clear();
   return finding;
 }
 

@@ -14,9 +14,10 @@ namespace sluice::cuda {
 
 CudaLibrary open_cufile_library() { return {"cuFile", {"libcufile.so.0"}}; }
 
-bool can_read_past_the_host() {
+std::string why_not_past_the_host() {
   std::error_code ignored;
-  return std::filesystem::exists("/sys/module/nvidia_fs", ignored);
+  const bool is_loaded = std::filesystem::exists("/sys/module/nvidia_fs", ignored);
+  return is_loaded ? "" : "the kernel's module nvidia-fs is not loaded";
 }
 
 void silence_cufile() { ::setenv("CUFILE_LOGFILE_PATH", "", 0); }

@@ -55,7 +55,7 @@ CudaLibrary open_cufile_library();
 // For the whole process, before there are threads: keeps the library from writing a log into whichever directory the
 // program was started in.
 void silence_cufile();
-// Whether the kernel's part of it is loaded: without it the library reads through the host.
-bool can_read_past_the_host();
+// Empty where the kernel's part of it is loaded: without that the library reads through the host.
+std::string why_not_past_the_host();
 
 }  // namespace sluice::cuda

@@ -87,7 +87,7 @@ class CuFileStorage final : public DirectStorage {
     // What is registered is read into as it lies; else the library would take memory of the card for itself.
     const CuFileStatus status = library_->register_memory(device.arena().data(), device.arena().size(), 0);
     registered_ = status.error == 0;
-    if (can_read_past_the_host()) library_->require(status, "registering the card's memory with cuFile");
+    if (why_not_past_the_host().empty()) library_->require(status, "registering the card's memory with cuFile");
     require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   }
   ~CuFileStorage() override {
@@ -137,8 +137,8 @@ class CuFileStorage final : public DirectStorage {
 }  // namespace
 
 DirectStorageFinding open_direct_storage(CudaDevice& device, DirectWay way) {
-  if (way == DirectWay::kPastTheHost && !can_read_past_the_host()) {
-    return {nullptr, "the kernel's module nvidia-fs is not loaded"};
+  if (way == DirectWay::kPastTheHost) {
+    if (std::string why_not = why_not_past_the_host(); !why_not.empty()) return {nullptr, std::move(why_not)};
   }
   try {
     return {std::make_unique<CuFileStorage>(device), ""};
