@@ -16,7 +16,7 @@ demo: ## install what is missing, build, and watch a small model learn a handboo
 test: ## install what is missing, build, run every test
 	@scripts/setup test
 	@scripts/build release
-	@ctest --preset release
+	@scripts/run_tests release
 
 build: ## build build/release/bin/sluice and the tests
 	@scripts/build release
