@@ -195,6 +195,8 @@ class TiledGemm {
       tile.columns = columns + across * kAmxSide * padded(k) * kElementBytes;
       // Sums that need not wait for another panel need no place of their own, and stay in the L1.
       tile.sums = num_panels() == 1 ? scratch.sums : scratch.sums + tile_idx * kTileSums;
+      const std::int64_t num_tiles = blocks(block.num_rows, kAmxSide) * num_across;
+      tile.next_sums = num_panels() == 1 ? nullptr : scratch.sums + (tile_idx + 1) % num_tiles * kTileSums;
       tile.fetch[0] = next_rows(block, panel, row, across, num_across);
       tile.fetch[1] = next_columns(block, panel, tile_idx, tile.num_steps);
       const bool is_last = panel + 1 == num_panels();
