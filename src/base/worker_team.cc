@@ -13,6 +13,13 @@ namespace {
 // that a machine with fewer free cores than threads loses little.
 constexpr int kSpinsBeforeSleep = 2000;
 
+// Of loop_: its number above, then whether it is open, then the threads that are at it.
+constexpr std::uint64_t kOneLoop = std::uint64_t{1} << 32;
+constexpr std::uint64_t kIsOpen = std::uint64_t{1} << 31;
+constexpr std::uint64_t kThreads = kIsOpen - 1;
+
+std::uint64_t number(std::uint64_t loop) { return loop / kOneLoop; }
+
 void pause_core() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -40,14 +47,22 @@ WorkerTeam::WorkerTeam(std::size_t num_threads) {
 WorkerTeam::~WorkerTeam() { close(); }
 
 void WorkerTeam::close() {
-  {
-    const std::lock_guard lock(mutex_);
-    closing_ = true;
-    loop_count_.fetch_add(1);
-  }
-  start_.notify_all();
+  closing_ = true;
+  open_loop(false);
   for (std::thread& thread : threads_) thread.join();
 }
+
+// The last one is closed and left, so that nobody else changes loop_.
+void WorkerTeam::open_loop(bool is_open) {
+  {
+    const std::lock_guard lock(mutex_);  // so that a thread is either before its check or asleep
+    const std::uint64_t next = (number(loop_.load(std::memory_order_relaxed)) + 1) * kOneLoop;
+    loop_.store(next | (is_open ? kIsOpen : 0), std::memory_order_release);
+  }
+  start_.notify_all();
+}
+
+bool WorkerTeam::is_left() const { return (loop_.load(std::memory_order_acquire) & kThreads) == 0; }
 
 void WorkerTeam::for_each(std::int64_t num_items, const Item& item) {
   if (num_items <= 0) return;
@@ -56,22 +71,18 @@ void WorkerTeam::for_each(std::int64_t num_items, const Item& item) {
     for (std::int64_t idx = 0; idx < num_items; ++idx) item(idx, 0);
     return;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    item_ = &item;
-    num_items_ = num_items;
-    next_item_.store(0, std::memory_order_relaxed);
-    busy_.store(threads_.size(), std::memory_order_relaxed);
-    loop_count_.fetch_add(1, std::memory_order_release);
-  }
-  start_.notify_all();
+  item_ = &item;
+  num_items_ = num_items;
+  next_item_.store(0, std::memory_order_relaxed);
+  open_loop(true);
   take_items(0);
+  loop_.fetch_and(~kIsOpen, std::memory_order_acq_rel);
   for (int spin = 0; spin < kSpinsBeforeSleep; ++spin) {
-    if (busy_.load(std::memory_order_acquire) == 0) return;
+    if (is_left()) return;
     pause_core();
   }
   std::unique_lock lock(mutex_);
-  done_.wait(lock, [this] { return busy_.load(std::memory_order_acquire) == 0; });
+  done_.wait(lock, [this] { return is_left(); });
 }
 
 void WorkerTeam::take_items(std::size_t worker_idx) {
@@ -82,22 +93,30 @@ void WorkerTeam::take_items(std::size_t worker_idx) {
   }
 }
 
+bool WorkerTeam::join_loop(std::uint64_t loop_idx) {
+  std::uint64_t loop = loop_.load(std::memory_order_acquire);
+  while (number(loop) == loop_idx && (loop & kIsOpen) != 0) {
+    if (loop_.compare_exchange_weak(loop, loop + 1, std::memory_order_acq_rel, std::memory_order_acquire)) return true;
+  }
+  return false;
+}
+
 void WorkerTeam::work(std::size_t worker_idx) {
   std::uint64_t seen = 0;
+  const auto is_another = [&] { return number(loop_.load(std::memory_order_acquire)) != seen; };
   for (;;) {
-    for (int spin = 0; spin < kSpinsBeforeSleep && loop_count_.load(std::memory_order_acquire) == seen; ++spin) {
-      pause_core();
-    }
-    if (loop_count_.load(std::memory_order_acquire) == seen) {
+    for (int spin = 0; spin < kSpinsBeforeSleep && !is_another(); ++spin) pause_core();
+    if (!is_another()) {
       std::unique_lock lock(mutex_);
-      start_.wait(lock, [&] { return loop_count_.load(std::memory_order_acquire) != seen; });
+      start_.wait(lock, is_another);
     }
-    // What the loop is was written before its count, and changes only when this thread has left it: no need for the
+    // What the loop is was written before its number, and changes only when this thread has left it: no need for the
     // mutex, for which a team that spins would queue up.
-    seen = loop_count_.load(std::memory_order_acquire);
+    seen = number(loop_.load(std::memory_order_acquire));
     if (closing_) return;
+    if (!join_loop(seen)) continue;
     take_items(worker_idx);
-    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (((loop_.fetch_sub(1, std::memory_order_acq_rel) - 1) & (kIsOpen | kThreads)) == 0) {
       const std::lock_guard lock(mutex_);  // so that the caller is either before its check or asleep
       done_.notify_one();
     }

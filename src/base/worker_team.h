@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that share one loop at a time. Which thread runs which item is not fixed, so an item's result must depend on
 // the item alone; loops that reduce do so over items of fixed size, merged in item order. That is how results stay the
-// same for any number of threads. One caller at a time; the caller works too. Items must not throw.
+// same for any number of threads. One caller at a time; the caller works too, and waits for nobody who has not begun:
+// where other processes have the cores, a short loop is done before its threads get one. Items must not throw.
 #pragma once
 
 #include <atomic>
@@ -32,7 +33,10 @@ class WorkerTeam {
 
  private:
   void close();
+  void open_loop(bool is_open);
   void work(std::size_t worker_idx);
+  bool join_loop(std::uint64_t loop_idx);
+  bool is_left() const;
   void take_items(std::size_t worker_idx);
 
   std::mutex callers_;  // a second caller waits for the first
@@ -40,12 +44,13 @@ class WorkerTeam {
   std::mutex mutex_;
   std::condition_variable start_;
   std::condition_variable done_;
-  std::atomic<std::uint64_t> loop_count_{0};  // which loop is the current one
+  // Which loop it is, whether a thread may still begin with it, and how many threads are at it.
+  std::atomic<std::uint64_t> loop_{0};
   std::atomic<std::int64_t> next_item_{0};
-  std::atomic<std::size_t> busy_{0};  // threads that have not finished the current loop
+  // Of the loop; they change when no thread is at it.
   std::int64_t num_items_ = 0;
   const Item* item_ = nullptr;
-  bool closing_ = false;
+  std::atomic<bool> closing_{false};
   std::vector<std::thread> threads_;
 };
 
