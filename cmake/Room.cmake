@@ -2,11 +2,7 @@
 # sluice_room(name DEPS rooms... LIBS third-party... EXCLUDE files...): the room's sources become the library sluice_<name>, the tests
 # beside them (x_test.cc) one executable. Tests named x_crash_test.cc kill processes or simulate thousands of power
 # cuts; they are an executable of their own with the label `crash`.
-# TESTS: the tests of a room and the command line, where headers take longer than what is written with them.
 function(sluice_unity target)
-  if(SLUICE_UNITY STREQUAL "TESTS" AND NOT target MATCHES "_test$|^sluice_cli$")
-    return()
-  endif()
   # Kernels include themselves once for each kind of CPU, which one source cannot do for several.
   if(SLUICE_UNITY AND NOT target MATCHES "^(sluice_ops|ops_test)$")
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)

@@ -16,7 +16,7 @@
 namespace sluice::testing {
 namespace {
 
-struct Case {
+struct AttentionCase {
   std::string name;
   AttentionShape shape;
   std::vector<AttentionSegment> segments;
@@ -32,9 +32,9 @@ AttentionShape shape_of(std::int64_t num_heads, std::int64_t num_kv_heads, std::
 }
 
 // Documents one after another, `gap` rows that belong to nobody before each.
-Case documents(std::string name, const AttentionShape& shape, const std::vector<std::int64_t>& lengths,
-               std::int64_t gap = 0) {
-  Case c{.name = std::move(name), .shape = shape, .segments = {}};
+AttentionCase documents(std::string name, const AttentionShape& shape, const std::vector<std::int64_t>& lengths,
+                        std::int64_t gap = 0) {
+  AttentionCase c{.name = std::move(name), .shape = shape, .segments = {}};
   for (const std::int64_t length : lengths) {
     c.num_queries += gap;
     c.segments.push_back({c.num_queries, length, c.num_queries, length});
@@ -44,18 +44,18 @@ Case documents(std::string name, const AttentionShape& shape, const std::vector<
   return c;
 }
 
-Case with_window(Case c, std::int64_t window) {
+AttentionCase with_window(AttentionCase c, std::int64_t window) {
   c.shape.window = window;
   return c;
 }
 
-Case with_cap(Case c, float soft_cap) {
+AttentionCase with_cap(AttentionCase c, float soft_cap) {
   c.shape.soft_cap = soft_cap;
   return c;
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<AttentionCase> attention_cases() {
+  std::vector<AttentionCase> all;
   const std::vector<std::int64_t> odd = {1, 130, 77, 2, 201};
   for (const std::int64_t dim : {64, 80, 96, 128, 256}) {
     const std::string suffix = std::to_string(dim);
@@ -88,7 +88,7 @@ std::vector<Case> cases() {
 // q, k and v are columns of one matrix where there are as many queries as keys; q stands alone where not. So with the
 // gradients.
 struct Tensors {
-  Tensors(const Case& c, DType dtype, DType gradient_dtype)
+  Tensors(const AttentionCase& c, DType dtype, DType gradient_dtype)
       : fused(c.num_queries == c.num_keys),
         q_cols(c.shape.num_heads * c.shape.head_dim),
         kv_cols(c.shape.num_kv_heads * c.shape.head_dim),
@@ -114,7 +114,7 @@ struct Tensors {
   TestTensor queries, keys, out, log_sum_exp, dout, dqueries, dkeys;
 };
 
-void put_forward(Stream& stream, const Place& at, const Case& c, const Tensors& t) {
+void put_forward(Stream& stream, const Place& at, const AttentionCase& c, const Tensors& t) {
   attention_forward(stream, {.shape = c.shape,
                              .segments = c.segments,
                              .q = t.q(at),
@@ -124,7 +124,7 @@ void put_forward(Stream& stream, const Place& at, const Case& c, const Tensors& 
                              .log_sum_exp = at(t.log_sum_exp)});
 }
 
-void put_backward(Stream& stream, const Place& at, const Case& c, const Tensors& t) {
+void put_backward(Stream& stream, const Place& at, const AttentionCase& c, const Tensors& t) {
   attention_backward(stream, {.shape = c.shape,
                               .segments = c.segments,
                               .q = t.q(at),
@@ -142,7 +142,7 @@ class CudaAttentionOp : public CudaTest {
  protected:
   static constexpr Tolerance kNear = {.f32 = 1e-5, .bf16 = 1e-2};
 
-  void expect_forward_parity(const Case& c, DType dtype) {
+  void expect_forward_parity(const AttentionCase& c, DType dtype) {
     SCOPED_TRACE(c.name + " " + label(dtype) + " forward");
     const Tensors t(c, dtype, dtype);
     expect_parity([&](Stream& stream, const Place& at) { put_forward(stream, at, c, t); }, {&t.out, &t.log_sum_exp},
@@ -150,7 +150,7 @@ class CudaAttentionOp : public CudaTest {
   }
 
   // Both start from the CPU's output, so that the backward is judged by itself.
-  void expect_backward_parity(const Case& c, DType dtype, DType gradient_dtype) {
+  void expect_backward_parity(const AttentionCase& c, DType dtype, DType gradient_dtype) {
     SCOPED_TRACE(c.name + " " + label(dtype) + " backward to " + label(gradient_dtype));
     Tensors t(c, dtype, gradient_dtype);
     {
@@ -176,7 +176,7 @@ class CudaAttentionOp : public CudaTest {
 };
 
 TEST_F(CudaAttentionOp, F32) {
-  for (const Case& c : cases()) {
+  for (const AttentionCase& c : attention_cases()) {
     expect_forward_parity(c, DType::kF32);
     expect_backward_parity(c, DType::kF32, DType::kF32);
   }
@@ -185,7 +185,7 @@ TEST_F(CudaAttentionOp, F32) {
 
 TEST_F(CudaAttentionOp, Bf16ByOwnKernels) {
   use_card({.arena_bytes = kArenaBytes, .scratch_bytes = kScratchBytes, .attention = CudaAttention::kOwnKernels});
-  for (const Case& c : cases()) {
+  for (const AttentionCase& c : attention_cases()) {
     expect_forward_parity(c, DType::kBF16);
     expect_backward_parity(c, DType::kBF16, DType::kBF16);
   }
@@ -194,7 +194,7 @@ TEST_F(CudaAttentionOp, Bf16ByOwnKernels) {
 
 TEST_F(CudaAttentionOp, Bf16ByTheFastest) {
   use_card({.arena_bytes = kArenaBytes, .scratch_bytes = kGiB / 2});
-  for (const Case& c : cases()) {
+  for (const AttentionCase& c : attention_cases()) {
     expect_forward_parity(c, DType::kBF16);
     expect_backward_parity(c, DType::kBF16, DType::kBF16);
   }
@@ -207,7 +207,7 @@ TEST_F(CudaAttentionOp, Bf16ByTheFastest) {
 }
 
 TEST_F(CudaAttentionOp, GradientsOfBf16InF32) {
-  for (const Case& c : cases()) {
+  for (const AttentionCase& c : attention_cases()) {
     if (c.shape.head_dim == 128 || c.shape.head_dim == 20) expect_backward_parity(c, DType::kBF16, DType::kF32);
   }
 }
@@ -215,7 +215,7 @@ TEST_F(CudaAttentionOp, GradientsOfBf16InF32) {
 // Tensors of a case on a card alone; a thousand rows of random numbers, over and over.
 class SpeedTensors {
  public:
-  SpeedTensors(Device& card, Stream& stream, const Case& c)
+  SpeedTensors(Device& card, Stream& stream, const AttentionCase& c)
       : q_cols_(c.shape.num_heads * c.shape.head_dim), kv_cols_(c.shape.num_kv_heads * c.shape.head_dim) {
     const auto take = [&](std::int64_t width) {
       const TestTensor some = random_tensor(DType::kBF16, {1000, width}, static_cast<std::uint64_t>(width));
@@ -237,7 +237,7 @@ class SpeedTensors {
     log_sum_exp_ = TensorView(buffers_.back().bytes(), DType::kF32, {c.shape.num_heads, c.num_queries});
   }
 
-  void put_forward(Stream& stream, const Case& c) const {
+  void put_forward(Stream& stream, const AttentionCase& c) const {
     attention_forward(stream, {.shape = c.shape,
                                .segments = c.segments,
                                .q = {qkv_, 0},
@@ -246,7 +246,7 @@ class SpeedTensors {
                                .out = out_,
                                .log_sum_exp = log_sum_exp_});
   }
-  void put_backward(Stream& stream, const Case& c) const {
+  void put_backward(Stream& stream, const AttentionCase& c) const {
     attention_backward(stream, {.shape = c.shape,
                                 .segments = c.segments,
                                 .q = {qkv_, 0},
@@ -269,7 +269,7 @@ class SpeedTensors {
 // Not checks: run them with --gtest_also_run_disabled_tests --gtest_filter='*Speed*'.
 class CudaAttentionSpeed : public CudaAttentionOp {
  protected:
-  void print(const char* way, const Case& c, const CudaDeviceOptions& options) {
+  void print(const char* way, const AttentionCase& c, const CudaDeviceOptions& options) {
     use_card(options);
     const std::unique_ptr<Stream> stream = card().make_stream("speed");
     const SpeedTensors tensors(card(), *stream, c);
@@ -288,7 +288,7 @@ class CudaAttentionSpeed : public CudaAttentionOp {
 
 // Beside torch's, see bench/beside_torch.py.
 TEST_F(CudaAttentionSpeed, DISABLED_OneDocument) {
-  const Case c = documents("1 x 12000 32/8 of 128", shape_of(32, 8, 128), {12000});
+  const AttentionCase c = documents("1 x 12000 32/8 of 128", shape_of(32, 8, 128), {12000});
   print("2 GiB of scratch", c, {.arena_bytes = 4 * kGiB, .scratch_bytes = 2 * kGiB});
   print("6 GiB of scratch", c, {.arena_bytes = 8 * kGiB, .scratch_bytes = 6 * kGiB});
   print("12 GiB of scratch", c, {.arena_bytes = 14 * kGiB, .scratch_bytes = 12 * kGiB});
@@ -297,7 +297,8 @@ TEST_F(CudaAttentionSpeed, DISABLED_OneDocument) {
 TEST_F(CudaAttentionSpeed, DISABLED_OtherShapes) {
   const CudaDeviceOptions own = {
       .arena_bytes = 2 * kGiB, .scratch_bytes = 64 * kMiB, .attention = CudaAttention::kOwnKernels};
-  const Case five = documents("5 documents of 12000 32/8 of 128", shape_of(32, 8, 128), {3000, 5000, 1000, 2000, 1000});
+  const AttentionCase five =
+      documents("5 documents of 12000 32/8 of 128", shape_of(32, 8, 128), {3000, 5000, 1000, 2000, 1000});
   print("64 MiB of scratch", five, {.arena_bytes = 2 * kGiB, .scratch_bytes = 64 * kMiB});
   print("2 GiB of scratch", five, {.arena_bytes = 4 * kGiB, .scratch_bytes = 2 * kGiB});
   print("12 GiB of scratch", five, {.arena_bytes = 14 * kGiB, .scratch_bytes = 12 * kGiB});

@@ -8,7 +8,7 @@ namespace {
 
 using CudaNorm = CudaTest;
 
-struct Case {
+struct NormCase {
   NormKind kind;
   DType dtype;
   std::int64_t rows;
@@ -17,8 +17,8 @@ struct Case {
   NormColumns columns;
 };
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<NormCase> norm_cases() {
+  std::vector<NormCase> all;
   for (const NormKind kind : {NormKind::kRms, NormKind::kRmsPlusOne, NormKind::kLayer}) {
     for (const DType dtype : float_types()) {
       for (const std::int64_t dim : {1, 3, 33, 128, 511, 2500, 4096, 14336}) {
@@ -34,12 +34,12 @@ std::vector<Case> cases() {
   return all;
 }
 
-std::string text(const Case& c) {
+std::string text(const NormCase& c) {
   return std::to_string(static_cast<int>(c.kind)) + " " + label(c.dtype) + " dim " + std::to_string(c.dim);
 }
 
 TEST_F(CudaNorm, Forward) {
-  for (const Case& c : cases()) {
+  for (const NormCase& c : norm_cases()) {
     SCOPED_TRACE(text(c));
     const TestTensor x = random_tensor(c.dtype, {c.rows, c.width}, 1);
     const TestTensor weight = random_tensor(c.dtype, {c.dim}, 2);
@@ -60,7 +60,7 @@ TEST_F(CudaNorm, Forward) {
 }
 
 TEST_F(CudaNorm, BackwardAddsToTheGradientsOfWeights) {
-  for (const Case& c : cases()) {
+  for (const NormCase& c : norm_cases()) {
     SCOPED_TRACE(text(c));
     const bool layer = c.kind == NormKind::kLayer;
     const TestTensor x = random_tensor(c.dtype, {c.rows, c.width}, 1);

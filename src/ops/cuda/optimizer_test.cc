@@ -9,8 +9,6 @@
 namespace sluice::testing {
 namespace {
 
-constexpr Tolerance kSameBits{.f32 = 0, .bf16 = 0};
-
 using CudaOptimizer = CudaTest;
 
 // Codes in memory that can be compared: four are an i32.

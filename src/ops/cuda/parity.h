@@ -97,6 +97,7 @@ struct Tolerance {
   double f32 = 1e-5;
   double bf16 = 4e-3;  // of values rounded once to bf16; 2^-9 is half a unit
 };
+inline constexpr Tolerance kSameBits{.f32 = 0, .bf16 = 0};
 
 class CudaTest : public ::testing::Test {
  protected:

@@ -11,8 +11,6 @@
 namespace sluice::testing {
 namespace {
 
-constexpr Tolerance kSameBits{.f32 = 0, .bf16 = 0};
-
 using CudaDropout = CudaTest;
 using CudaQuantize = CudaTest;
 using CudaLowRank = CudaTest;
