@@ -64,7 +64,7 @@ if wanted tests; then
     state=pass
     "$tests/$test" >"$out/$test.txt" 2>&1 || { state=FAIL; failures=$((failures + 1)); }
     echo "$test: $state"
-    sed -n '/FAILED/p; /PASSED/p; /^loss/p' "$out/$test.txt"
+    sed -n '/FAILED/p; /PASSED/p; /SKIPPED/p; /Skipped/p; /^loss/p' "$out/$test.txt"
   done
 fi
 if wanted torch; then
@@ -102,8 +102,8 @@ warm_up=3
 figure t3 --shape llama-3.2-3b --seq 12288 --accumulate 1 "${bf16[@]}" gpu_memory=16GiB host_memory=13GiB \
   --trace "$out/t3-trace.json"
 figure t3-8 --shape llama-3.2-3b --seq 12288 --accumulate 8 "${bf16[@]}" gpu_memory=16GiB host_memory=22GiB
-# All that lasts is on the drive, of the largest model whose state fits one of 64 GiB twice; its checkpoint lies in memory,
-# beside the budgets, as later that of the 70B does.
+# Nearly all that lasts is on the drive, of a model whose state one of 64 GiB just holds twice. Its checkpoint lies in
+# memory, beside the budgets, as that of the 70B does: the disk has no room for it and for the store.
 all=/dev/shm/sluice-h200-7b
 big=/dev/shm/sluice-h200-70b
 trap 'rm -rf "$work" "$all" "$big"' EXIT

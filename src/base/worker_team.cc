@@ -48,16 +48,16 @@ WorkerTeam::~WorkerTeam() { close(); }
 
 void WorkerTeam::close() {
   closing_ = true;
-  open_loop(false);
+  open_loop();
   for (std::thread& thread : threads_) thread.join();
 }
 
 // The last one is closed and left, so that nobody else changes loop_.
-void WorkerTeam::open_loop(bool is_open) {
+void WorkerTeam::open_loop() {
   {
     const std::lock_guard lock(mutex_);  // so that a thread is either before its check or asleep
     const std::uint64_t next = (number(loop_.load(std::memory_order_relaxed)) + 1) * kOneLoop;
-    loop_.store(next | (is_open ? kIsOpen : 0), std::memory_order_release);
+    loop_.store(next | kIsOpen, std::memory_order_release);
   }
   start_.notify_all();
 }
@@ -74,7 +74,7 @@ void WorkerTeam::for_each(std::int64_t num_items, const Item& item) {
   item_ = &item;
   num_items_ = num_items;
   next_item_.store(0, std::memory_order_relaxed);
-  open_loop(true);
+  open_loop();
   take_items(0);
   loop_.fetch_and(~kIsOpen, std::memory_order_acq_rel);
   for (int spin = 0; spin < kSpinsBeforeSleep; ++spin) {

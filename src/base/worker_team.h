@@ -33,7 +33,7 @@ class WorkerTeam {
 
  private:
   void close();
-  void open_loop(bool is_open);
+  void open_loop();
   void work(std::size_t worker_idx);
   bool join_loop(std::uint64_t loop_idx);
   bool is_left() const;

@@ -190,12 +190,12 @@ class TiledGemm {
     const TileRows rows = rows_of(block.row + row, num_rows, panel, scratch.kept);
     TileProduct tile{.rows = rows, .kept = scratch.kept, .num_steps = padded(k) / kAmxStepK, .is_first = panel == 0};
     const bool is_afar = rows.row_bytes != kept.row_bytes;
+    const std::int64_t num_tiles = blocks(block.num_rows, kAmxSide) * num_across;
     for (std::int64_t across = 0; across < num_across; ++across) {
       const std::int64_t tile_idx = row / kAmxSide * num_across + across;
       tile.columns = columns + across * kAmxSide * padded(k) * kElementBytes;
       // Sums that need not wait for another panel need no place of their own, and stay in the L1.
       tile.sums = num_panels() == 1 ? scratch.sums : scratch.sums + tile_idx * kTileSums;
-      const std::int64_t num_tiles = blocks(block.num_rows, kAmxSide) * num_across;
       tile.next_sums = num_panels() == 1 ? nullptr : scratch.sums + (tile_idx + 1) % num_tiles * kTileSums;
       tile.fetch[0] = next_rows(block, panel, row, across, num_across);
       tile.fetch[1] = next_columns(block, panel, tile_idx, tile.num_steps);
