@@ -64,6 +64,13 @@ std::vector<AttentionCase> attention_cases() {
     all.push_back(with_window(documents("WindowOf" + suffix, shape_of(4, 2, dim), odd), 50));
     all.push_back(with_cap(documents("CapOf" + suffix, shape_of(4, 2, dim), odd), 1.5F));
   }
+  // Where a document is all there is.
+  for (const std::int64_t dim : {64, 80, 96, 128, 256}) {
+    all.push_back(documents("WholeOf" + std::to_string(dim), shape_of(4, 2, dim), {2080}));
+  }
+  all.push_back(documents("WholeOfOneHead", shape_of(2, 2, 128), {2048}));
+  all.push_back(documents("WholeManyHeads", shape_of(32, 8, 128), {2048}));
+  all.push_back(with_window(documents("WholeInAWindow", shape_of(4, 2, 128), {2144}), 300));
   all.push_back(documents("ManyHeads", shape_of(32, 8, 128), {333, 150}));
   all.push_back(documents("ManyHeadsOf64", shape_of(32, 8, 64), {129, 64}));
   all.push_back(documents("Long", shape_of(4, 2, 128), {1500}));

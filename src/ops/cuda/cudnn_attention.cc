@@ -35,6 +35,26 @@ const CudnnPlan* CudnnAttention::plan_for(const CudnnAttentionShape& shape) {
   return plans_.emplace(shape, std::move(plan)).first->second.get();
 }
 
+const CudnnPlan* CudnnAttention::plan_for_documents(CudnnAttentionShape& shape, const AttentionShape& of,
+                                                    const std::vector<PackedDocument>& documents,
+                                                    std::int64_t num_rows) {
+  if (is_whole(documents, num_rows)) {
+    const std::string refused_before = why_not_;
+    CudnnAttentionShape whole = shape;
+    whole.is_whole = true;
+    whole.num_tokens = num_rows;
+    whole.window = window_of(of, num_rows);
+    if (const CudnnPlan* const plan = plan_for(whole)) {
+      shape = whole;
+      return plan;
+    }
+    why_not_ = refused_before;  // a refusal where the other graph does
+  }
+  shape.num_tokens = rounded_tokens(longest(documents));
+  shape.window = window_of(of, shape.num_tokens);
+  return plan_for(shape);
+}
+
 std::string CudnnAttention::describe() const {
   const std::scoped_lock lock(mutex_);
   const std::string version = library_ ? fmt::format("cuDNN {}, {} plans", library_->version(), plans_.size())
@@ -47,18 +67,15 @@ bool CudnnAttention::forward(CudaStream& stream, const AttentionForward& args) {
   if (documents.empty()) return false;
   const std::scoped_lock lock(mutex_);
   if (!open()) return false;
-  const std::int64_t num_tokens = rounded_tokens(longest(documents));
-  const CudnnAttentionShape shape{.num_sequences = rounded_sequences(documents.size()),
-                                  .num_tokens = num_tokens,
-                                  .num_heads = args.shape.num_heads,
-                                  .num_kv_heads = args.shape.num_kv_heads,
-                                  .head_dim = args.shape.head_dim,
-                                  .window = window_of(args.shape, num_tokens),
-                                  .q_row = args.q.rows.shape()[1],
-                                  .k_row = args.k.rows.shape()[1],
-                                  .v_row = args.v.rows.shape()[1],
-                                  .out_row = args.out.shape()[1]};
-  const CudnnPlan* const plan = plan_for(shape);
+  CudnnAttentionShape shape{.num_sequences = rounded_sequences(documents.size()),
+                            .num_heads = args.shape.num_heads,
+                            .num_kv_heads = args.shape.num_kv_heads,
+                            .head_dim = args.shape.head_dim,
+                            .q_row = args.q.rows.shape()[1],
+                            .k_row = args.k.rows.shape()[1],
+                            .v_row = args.v.rows.shape()[1],
+                            .out_row = args.out.shape()[1]};
+  const CudnnPlan* const plan = plan_for_documents(shape, args.shape, documents, args.q.rows.shape()[0]);
   if (plan == nullptr) return false;
 
   Slices slices;
@@ -70,24 +87,30 @@ bool CudnnAttention::forward(CudaStream& stream, const AttentionForward& args) {
   const Scratch scratch = stream.scratch(slices.size(), "the forward of attention");
   std::byte* const memory = scratch.bytes().data();
 
+  const bool wants_statistics = args.log_sum_exp.shape().rank() != 0;
+  // Of one whole document they are as the caller wants them.
+  std::byte* const statistics =
+      shape.is_whole && wants_statistics ? args.log_sum_exp.bytes().data() : memory + statistics_at;
   std::vector<CudnnBinding> bindings = {{kQ, first_head(args.q.rows, args.q.first_col)},
                                         {kK, first_head(args.k.rows, args.k.first_col)},
                                         {kV, first_head(args.v.rows, args.v.first_col)},
                                         {kOut, args.out.bytes().data()},
-                                        {kStatistics, memory + statistics_at}};
-  bind_lists(stream, documents, lists, memory,
-             {{kQOffsets, OffsetList::kQueries, shape.q_row},
-              {kKOffsets, OffsetList::kKeys, shape.k_row},
-              {kVOffsets, OffsetList::kKeys, shape.v_row},
-              {kOutOffsets, OffsetList::kQueries, shape.out_row},
-              {kStatisticsOffsets, OffsetList::kPacked, shape.num_heads}},
-             bindings);
+                                        {kStatistics, statistics}};
+  if (!shape.is_whole) {
+    bind_lists(stream, documents, lists, memory,
+               {{kQOffsets, OffsetList::kQueries, shape.q_row},
+                {kKOffsets, OffsetList::kKeys, shape.k_row},
+                {kVOffsets, OffsetList::kKeys, shape.v_row},
+                {kOutOffsets, OffsetList::kQueries, shape.out_row},
+                {kStatisticsOffsets, OffsetList::kPacked, shape.num_heads}},
+               bindings);
+  }
   const float scale = args.shape.scale;
   const auto window = static_cast<float>(shape.window);
   bind_scalars(shape, scale, window, bindings);
   library_->require(library_->set_stream(library_->handle(), stream.handle()), "cudnnSetStream");
   plan->run(bindings, memory + workspace_at);
-  if (args.log_sum_exp.shape().rank() != 0) {
+  if (wants_statistics && !shape.is_whole) {
     unpack(stream, documents,
            PackedStatistics{.of_heads = reinterpret_cast<float*>(args.log_sum_exp.bytes().data()),
                             .num_tokens = args.q.rows.shape()[0],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention by cuDNN, where it can: bf16, no soft cap, as many queries as keys in every segment. Plans are built once
-// for a shape, rounded up so that lengths of documents do not make plans of their own. The backward that repeats to
+// for a shape, rounded up so that lengths of documents do not make plans of their own, unless one is long and all there
+// is. The backward that repeats to
 // the bit needs memory that grows with the square of a document; it goes by fewer documents and heads at a time where
 // scratch memory is short, and is left to others where even one is too many. Thread-safe.
 #pragma once
@@ -35,6 +36,9 @@ class CudnnAttention {
   bool open();
   // Null where cuDNN cannot.
   const CudnnPlan* plan_for(const CudnnAttentionShape& shape);
+  // Puts into the shape what follows from the documents: taken whole where one of them is all `num_rows` and cuDNN can.
+  const CudnnPlan* plan_for_documents(CudnnAttentionShape& shape, const AttentionShape& of,
+                                      const std::vector<PackedDocument>& documents, std::int64_t num_rows);
   std::optional<BackwardCut> cut_backward(const AttentionBackward& args, const std::vector<PackedDocument>& documents,
                                           std::uint64_t scratch_bytes);
   void put_part(CudaStream& stream, const AttentionBackward& args, const BackwardPart& part, std::int64_t first_kv_head,

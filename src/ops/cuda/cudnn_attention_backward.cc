@@ -40,9 +40,9 @@ struct CudnnAttention::BackwardPart {
     v = slices.take(k_bytes);
     dk = slices.take(k_bytes);
     dv = slices.take(k_bytes);
-    full_dk = slices.take(shape.is_grouped() ? q_bytes : 0);
-    full_dv = slices.take(shape.is_grouped() ? q_bytes : 0);
-    statistics = slices.take(statistic_bytes);
+    full_dk = slices.take(shape.has_full_gradients() ? q_bytes : 0);
+    full_dv = slices.take(shape.has_full_gradients() ? q_bytes : 0);
+    statistics = slices.take(shape.is_whole ? 0 : statistic_bytes);
     delta = slices.take(statistic_bytes);
     workspace = slices.take(plan->workspace_bytes());
   }
@@ -91,19 +91,16 @@ std::optional<CudnnAttention::BackwardCut> CudnnAttention::cut_backward(const At
                                        documents.begin() + static_cast<std::ptrdiff_t>(past));
       const int before = part.front().packed_first;
       for (PackedDocument& document : part) document.packed_first -= before;
-      const std::int64_t num_tokens = rounded_tokens(longest(part));
-      const CudnnAttentionShape shape{.num_sequences = choice.num_sequences,
-                                      .num_tokens = num_tokens,
-                                      .num_heads = choice.kv_heads * group,
-                                      .num_kv_heads = choice.kv_heads,
-                                      .head_dim = of.head_dim,
-                                      .window = window_of(of, num_tokens),
-                                      .q_row = choice.kv_heads * group * of.head_dim,
-                                      .k_row = choice.kv_heads * of.head_dim,
-                                      .v_row = choice.kv_heads * of.head_dim,
-                                      .out_row = args.out.shape()[1],
-                                      .dout_row = args.dout.shape()[1]};
-      const CudnnPlan* const plan = plan_for(shape);
+      CudnnAttentionShape shape{.num_sequences = choice.num_sequences,
+                                .num_heads = choice.kv_heads * group,
+                                .num_kv_heads = choice.kv_heads,
+                                .head_dim = of.head_dim,
+                                .q_row = choice.kv_heads * group * of.head_dim,
+                                .k_row = choice.kv_heads * of.head_dim,
+                                .v_row = choice.kv_heads * of.head_dim,
+                                .out_row = args.out.shape()[1],
+                                .dout_row = args.dout.shape()[1]};
+      const CudnnPlan* const plan = plan_for_documents(shape, of, part, args.q.rows.shape()[0]);
       if (plan == nullptr) return std::nullopt;
       Slices slices;
       cut.parts.emplace_back(shape, plan, std::move(part), slices);
@@ -133,36 +130,42 @@ void CudnnAttention::put_part(CudaStream& stream, const AttentionBackward& args,
   pack(stream, part.documents, columns(args.k, k_col, OffsetList::kKeys, part.k, shape.k_row));
   pack(stream, part.documents, columns(args.v, k_col, OffsetList::kKeys, part.v, shape.v_row));
   const std::int64_t num_tokens = args.q.rows.shape()[0];
-  pack(stream, part.documents,
-       PackedStatistics{
-           .of_heads = reinterpret_cast<float*>(args.log_sum_exp.bytes().data()) + q_col / shape.head_dim * num_tokens,
-           .num_tokens = num_tokens,
-           .packed = reinterpret_cast<float*>(scratch + part.statistics),
-           .num_heads = static_cast<int>(shape.num_heads)});
+  auto* const of_heads =
+      reinterpret_cast<float*>(args.log_sum_exp.bytes().data()) + q_col / shape.head_dim * num_tokens;
+  auto* const statistics = shape.is_whole ? of_heads : reinterpret_cast<float*>(scratch + part.statistics);
+  if (!shape.is_whole) {
+    pack(stream, part.documents,
+         PackedStatistics{.of_heads = of_heads,
+                          .num_tokens = num_tokens,
+                          .packed = statistics,
+                          .num_heads = static_cast<int>(shape.num_heads)});
+  }
 
   std::vector<CudnnBinding> bindings = {{kQ, scratch + part.q},
                                         {kK, scratch + part.k},
                                         {kV, scratch + part.v},
                                         {kOut, first_head(args.out, q_col)},
-                                        {kStatistics, scratch + part.statistics},
+                                        {kStatistics, statistics},
                                         {kDout, first_head(args.dout, q_col)},
                                         {kDq, scratch + part.dq},
                                         {kDk, scratch + part.dk},
                                         {kDv, scratch + part.dv},
                                         {kDelta, scratch + part.delta},
                                         {kOne, &kUnit}};
-  if (shape.is_grouped()) {
+  if (shape.has_full_gradients()) {
     bindings.push_back({kFullDk, scratch + part.full_dk});
     bindings.push_back({kFullDv, scratch + part.full_dv});
   }
-  bind_lists(stream, part.documents, part.lists, scratch,
-             {{kQOffsets, OffsetList::kPacked, shape.q_row},
-              {kKOffsets, OffsetList::kPacked, shape.k_row},
-              {kVOffsets, OffsetList::kPacked, shape.v_row},
-              {kOutOffsets, OffsetList::kQueries, shape.out_row},
-              {kDoutOffsets, OffsetList::kQueries, shape.dout_row},
-              {kStatisticsOffsets, OffsetList::kPacked, shape.num_heads}},
-             bindings);
+  if (!shape.is_whole) {
+    bind_lists(stream, part.documents, part.lists, scratch,
+               {{kQOffsets, OffsetList::kPacked, shape.q_row},
+                {kKOffsets, OffsetList::kPacked, shape.k_row},
+                {kVOffsets, OffsetList::kPacked, shape.v_row},
+                {kOutOffsets, OffsetList::kQueries, shape.out_row},
+                {kDoutOffsets, OffsetList::kQueries, shape.dout_row},
+                {kStatisticsOffsets, OffsetList::kPacked, shape.num_heads}},
+               bindings);
+  }
   const float scale = args.shape.scale;
   const auto window = static_cast<float>(shape.window);
   bind_scalars(shape, scale, window, bindings);

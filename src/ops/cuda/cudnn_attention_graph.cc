@@ -21,6 +21,7 @@ class AttentionGraph {
         statistics_offsets(offsets(kStatisticsOffsets)) {}
 
   Tensor offsets(CudnnAttentionId id) {
+    if (shape_.is_whole) return nullptr;
     return graph.tensor({.id = id, .type = CUDNN_DATA_INT64, .dims = {shape_.num_sequences + 1, 1, 1, 1}});
   }
   Tensor scalar(CudnnAttentionId id) { return graph.tensor({.id = id, .by_value = true}); }
@@ -41,9 +42,14 @@ class AttentionGraph {
                          .strides = {shape_.num_tokens * row, shape_.head_dim, 1, row},
                          .offsets = at});
   }
-  // (b, h, s, 1) f32 as (tokens, heads).
+  // (b, h, s, 1) f32 as (tokens, heads), or as (heads, tokens).
   Tensor statistics(CudnnAttentionId id) {
     const std::int64_t h = shape_.num_heads;
+    if (shape_.is_whole) {
+      return graph.tensor({.id = id,
+                           .dims = {1, h, shape_.num_tokens, 1},
+                           .strides = {h * shape_.num_tokens, shape_.num_tokens, 1, 1}});
+    }
     return graph.tensor({.id = id,
                          .dims = {shape_.num_sequences, h, shape_.num_tokens, 1},
                          .strides = {h * shape_.num_tokens, 1, h, 1},
@@ -52,7 +58,7 @@ class AttentionGraph {
   // Inside the graph: (b, h, s, s), (b, h, s, 1) and (b, h, s, d).
   Tensor scores(cudnnDataType_t type = CUDNN_DATA_FLOAT) { return inner(shape_.num_tokens, type); }
   Tensor row_values() { return inner(1, CUDNN_DATA_FLOAT); }
-  Tensor head_values() { return inner(shape_.head_dim, CUDNN_DATA_FLOAT); }
+  Tensor head_values(cudnnDataType_t type = CUDNN_DATA_FLOAT) { return inner(shape_.head_dim, type); }
   // (b, h, s, s) bf16 with queries and keys exchanged in memory.
   Tensor transposed_scores() {
     const std::int64_t h = shape_.num_heads;
@@ -79,7 +85,7 @@ class AttentionGraph {
   }
 
   Tensor mask_padding(Tensor x) {
-    if (!kMasksPadding) return x;
+    if (!shape_.masks_padding()) return x;
     const Tensor row = index_along(x, 2, CUDNN_DATA_INT32);
     const Tensor col = index_along(x, 3, CUDNN_DATA_INT32);
     const Tensor is_query = compare(CUDNN_POINTWISE_CMP_LT, row, lengths);
@@ -101,6 +107,7 @@ class AttentionGraph {
 
  private:
   Tensor per_sequence(CudnnAttentionId id) {
+    if (shape_.is_whole) return nullptr;
     return graph.tensor({.id = id, .type = CUDNN_DATA_INT32, .dims = {shape_.num_sequences, 1, 1, 1}});
   }
   Tensor inner(std::int64_t width, cudnnDataType_t type) {
@@ -177,7 +184,12 @@ std::unique_ptr<CudnnPlan> plan_attention_backward(const Cudnn& cudnn, const Cud
                                     std::int64_t row, Tensor offsets) {
     const Tensor transposed = a.transposed_scores();
     a.graph.reshape(weights, transposed);
-    const Tensor full = shape.is_grouped() ? a.heads(full_id, h, row * (h / kv), offsets) : gradient;
+    Tensor full = gradient;
+    if (shape.has_full_gradients()) {
+      full = a.heads(full_id, h, row * (h / kv), offsets);
+    } else if (shape.is_grouped()) {
+      full = a.head_values(CUDNN_DATA_BFLOAT16);
+    }
     a.graph.matmul({.a = transposed, .b = x, .m = a.key_lengths, .k = a.lengths}, full);
     if (shape.is_grouped()) a.graph.reduce(CUDNN_REDUCE_TENSOR_ADD, full, gradient);
   };

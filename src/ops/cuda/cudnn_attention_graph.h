@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Causal attention of bf16 as graphs that cuDNN recognises and computes as a whole; operations and their order are what
 // it goes by. Documents are packed: sequence i of a batch begins at its offset into each tensor and has its own length,
-// which may be 0; rows outside are not touched. Gradients repeat to the bit.
+// which may be 0; rows outside are not touched. One document that is all there is needs neither offsets nor lengths,
+// which is faster (`is_whole`). Gradients repeat to the bit.
 #pragma once
 
 #include <compare>
@@ -29,13 +30,18 @@ struct CudnnAttentionShape {
   std::int64_t v_row = 0;   // also of dv
   std::int64_t out_row = 0;
   std::int64_t dout_row = 0;  // 0: the forward
+  bool is_whole = false;      // one sequence of exactly num_tokens; kStatistics and kDelta are (heads, tokens)
 
   auto operator<=>(const CudnnAttentionShape&) const = default;  // NOLINT(modernize-use-nullptr): made by the compiler
 
   bool is_grouped() const { return num_heads != num_kv_heads; }
+  bool masks_padding() const { return kMasksPadding && !is_whole; }
+  // Whether the backward sums gradients of keys and values in memory that is given to it.
+  bool has_full_gradients() const { return is_grouped() && !is_whole; }
 };
 
-// Ids of tensors. The backward of grouped heads sums gradients of keys and values over kFullDk and kFullDv, for every
+// Ids of tensors; those of lengths, offsets, kHiddenPadding, kFullDk and kFullDv are not there where is_whole. The
+// backward of grouped heads sums gradients of keys and values over kFullDk and kFullDv, for every
 // query head, in rows as long as dk's and dv's times the group, at offsets that are so, too.
 enum CudnnAttentionId : std::int64_t {
   kNoTensor,
@@ -60,7 +66,7 @@ enum CudnnAttentionId : std::int64_t {
   kDoutOffsets,  // of dout
   kStatisticsOffsets,
   kScale,          // f32 on the host, as all from here
-  kHiddenPadding,  // -infinity, as the next two; there where kMasksPadding
+  kHiddenPadding,  // -infinity, as the next two; there where masks_padding()
   kHiddenFuture,
   kHiddenPast,
   kWindow,  // the window as a float; it and kHiddenPast are there where there is a window

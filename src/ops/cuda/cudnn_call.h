@@ -78,6 +78,15 @@ std::vector<PackedDocument> documents_of(const Args& args) {
   return documents;
 }
 
+// Whether one document is all that the rows hold. Each length has plans of its own then, so that it is for long ones,
+// and for one length of so many. It depends on the documents alone: no budget may change what is computed.
+inline bool is_whole(const std::vector<PackedDocument>& documents, std::int64_t num_rows) {
+  constexpr int kLeastTokens = 2048;
+  constexpr int kStep = 32;
+  return documents.size() == 1 && documents[0].k_first == 0 && documents[0].count == num_rows &&
+         num_rows >= kLeastTokens && num_rows % kStep == 0;
+}
+
 // A window that every key is in is none.
 inline std::int64_t window_of(const AttentionShape& shape, std::int64_t num_tokens) {
   return shape.window >= num_tokens ? 0 : shape.window;
@@ -138,7 +147,7 @@ inline void bind_lists(CudaStream& stream, const std::vector<PackedDocument>& do
 inline void bind_scalars(const CudnnAttentionShape& shape, const float& scale, const float& window,
                          std::vector<CudnnBinding>& bindings) {
   bindings.push_back({kScale, &scale});
-  if (kMasksPadding) bindings.push_back({kHiddenPadding, &kHidden});
+  if (shape.masks_padding()) bindings.push_back({kHiddenPadding, &kHidden});
   bindings.push_back({kHiddenFuture, &kHidden});
   if (shape.window != 0) {
     bindings.push_back({kHiddenPast, &kHidden});
