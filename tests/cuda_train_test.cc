@@ -60,9 +60,14 @@ class CudaTrain : public testing::Test {
     }
     make_random_model(folder_.path(), deep_config(4), {.spread = 0.1});
     const auto device = make_device(card_, {.arena_bytes = 16 * kMiB, .scratch_bytes = kMiB});
-    const DirectStorageFinding found = device->open_direct_storage(DirectWay::kAnyhow);
+    DirectStorageFinding found = device->open_direct_storage(DirectWay::kAnyhow);
+    try {
+      if (found.storage) found.storage->open(folder_.path() + "/config.json");
+    } catch (const DeviceError& error) {  // a file system or a drive that the library does not take
+      found = {nullptr, error.what()};
+    }
     can_pass_host_ = found.storage != nullptr;
-    if (!can_pass_host_) fmt::print("nothing is read past the host: {}\n", found.why_not);
+    if (!can_pass_host_) fmt::print("SKIPPED: reads past the host: {}\n", found.why_not);
   }
 
   std::vector<Way> ways_here() const {

@@ -20,7 +20,7 @@ std::string why_not_past_the_host() {
   return is_loaded ? "" : "the kernel's module nvidia-fs is not loaded";
 }
 
-void silence_cufile() { ::setenv("CUFILE_LOGFILE_PATH", "", 0); }
+void silence_cufile() { ::setenv("CUFILE_LOGFILE_PATH", "/dev/null", 0); }
 
 CuFile::CuFile(std::uint64_t memory_bytes)
     : library_(open_cufile_library()),
