@@ -42,6 +42,6 @@ if [[ -n ${LOSE_CARD:-} ]]; then
   "$dist/sluice" model init llama-tiny "$work/base" --tokenizer examples/handbook/tokenizer
   LOSE_CARD_AFTER_S=${LOSE_CARD_AFTER_S:-8} CUDA_INJECTION64_PATH=$LOSE_CARD \
     "$dist/sluice" train examples/handbook/train.yaml "base_model=$work/base" "output_dir=$work/run" \
-    device=cuda gpu_memory=512MiB host_memory=64MiB 2>&1 | tail -6
+    device=cuda gpu_memory=512MiB host_memory=64MiB num_epochs=200 2>&1 | tail -6
   "$dist/sluice" resume "$work/run" 2>&1 | tail -6
 fi
