@@ -282,7 +282,7 @@ std::string Trainer::how_to_go_on(const std::string& text) const {
   const TrainingSession& session = *parts_.session;
   const std::optional<std::string> note = session.committed_note();
   const std::uint64_t step = note ? RunPosition::from_note(*note).step : 0;
-  return fmt::format("after step {}: {}; everything up to step {} is kept, then go on with 'sluice resume {}'",
+  return fmt::format("after step {}: {}; everything up to step {} is kept, and 'sluice resume {}' goes on from there",
                      position_.step, text, step, config_.output_dir);
 }
 

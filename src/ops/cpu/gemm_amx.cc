@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cpu/gemm_amx.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdint>
 
 #include "hwy/base.h"
@@ -54,6 +57,12 @@ HWY_POP_ATTRIBUTES
 
 namespace sluice::cpu {
 
-TiledKernel amx_tiled_kernel() { return tiled_kernel_on<TileRegisters>(); }
+TiledKernel amx_tiled_kernel() {
+  static const std::int64_t last_cache_bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);  // -1 or 0 where it is not known
+  TiledKernel kernel = tiled_kernel_on<TileRegisters>();
+  // A quarter: operands come from there too, and others use it.
+  kernel.max_sums_bytes = std::max(kernel.max_sums_bytes, last_cache_bytes / 4);
+  return kernel;
+}
 
 }  // namespace sluice::cpu

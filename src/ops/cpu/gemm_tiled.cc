@@ -61,7 +61,7 @@ class TiledGemm {
         columns_(plan_.is_swapped ? gemm_source_a(args) : gemm_source_b(args)),
         num_k_(gemm_extents(args).k),
         panels_(static_cast<std::size_t>(num_panels())),
-        worker_bytes_(plan_.columns_bytes + plan_.kept_bytes + plan_.sums_bytes + kTileSums * sizeof(float)),
+        worker_bytes_(plan_.columns_bytes + plan_.kept_bytes + plan_.sums_bytes + 2 * kTileSums * sizeof(float)),
         worker_memory_(plan_.packed_columns_bytes + plan_.packed_rows_bytes),
         memory_(gemm_scratch(worker_memory_ + worker_bytes_ * team.num_threads())) {}
 
@@ -89,6 +89,7 @@ class TiledGemm {
     std::byte* columns = nullptr;
     std::byte* kept = nullptr;
     float* sums = nullptr;
+    float* summed = nullptr;  // a tile that no other panel adds to
     float* turned = nullptr;
   };
 
@@ -110,7 +111,8 @@ class TiledGemm {
     std::byte* const columns = memory_.data() + worker_memory_ + worker_idx * worker_bytes_;
     std::byte* const kept = columns + plan_.columns_bytes;
     auto* const sums = reinterpret_cast<float*>(kept + plan_.kept_bytes);
-    return {.columns = columns, .kept = kept, .sums = sums, .turned = sums + plan_.sums_bytes / sizeof(float)};
+    float* const summed = sums + plan_.sums_bytes / sizeof(float);
+    return {.columns = columns, .kept = kept, .sums = sums, .summed = summed, .turned = summed + kTileSums};
   }
 
   // One loop: blocks begin with the panels that are packed while others are still at the rest.
@@ -194,19 +196,21 @@ class TiledGemm {
     for (std::int64_t across = 0; across < num_across; ++across) {
       const std::int64_t tile_idx = row / kAmxSide * num_across + across;
       tile.columns = columns + across * kAmxSide * padded(k) * kElementBytes;
+      const bool is_last = panel + 1 == num_panels();
       // Sums that need not wait for another panel need no place of their own, and stay in the L1.
-      tile.sums = num_panels() == 1 ? scratch.sums : scratch.sums + tile_idx * kTileSums;
+      float* const sums = num_panels() == 1 ? scratch.summed : scratch.sums + tile_idx * kTileSums;
+      tile.sums = sums;
+      tile.to = is_last ? scratch.summed : sums;
       tile.next_sums = num_panels() == 1 ? nullptr : scratch.sums + (tile_idx + 1) % num_tiles * kTileSums;
       tile.fetch[0] = next_rows(block, panel, row, across, num_across);
       tile.fetch[1] = next_columns(block, panel, tile_idx, tile.num_steps);
-      const bool is_last = panel + 1 == num_panels();
       const GemmPlace place = place_of(block, row, across * kAmxSide);
       if (is_last) fetch_output(tile, place);
       // Rows that are loaded from afar are kept for the other columns.
       const bool keeps = is_afar && across == 0 && num_across > 1;
       (keeps ? kernel_.multiply_and_keep : kernel_.multiply)(tile);
       if (keeps) tile.rows = kept;
-      if (is_last) write(place, tile.sums, scratch.turned);
+      if (is_last) write(place, tile.to, scratch.turned);
     }
   }
 
@@ -247,27 +251,29 @@ class TiledGemm {
             .step_bytes = kLineBytes};
   }
 
-  // A tile's share of the next panel of S: packed for all, or where the thread will pack it, as it lies, for as many of
-  // k as the tile has steps.
+  // A tile's share of the next panel of S, where that is packed for all.
   TileFetch next_columns(const Block& block, std::int64_t panel, std::int64_t tile_idx, std::int64_t num_steps) const {
     if (panel + 1 == num_panels()) return {};
+    const std::int64_t num_across = blocks(block.num_columns, kAmxSide);
+    const std::int64_t num_tiles = blocks(block.num_rows, kAmxSide) * num_across;
+    if (plan_.packed_for == PackedFor::kEach) return next_source(block, panel + 1, tile_idx - num_tiles);
     const std::int64_t first = tile_idx * num_steps;
-    if (plan_.packed_for == PackedFor::kAll) {
-      const std::int64_t num_across = blocks(block.num_columns, kAmxSide);
-      const std::int64_t total_steps = blocks(block.num_rows, kAmxSide) * num_across * num_steps;
-      const std::int64_t total_lines = num_across * kAmxSide * padded(panel_k(panel + 1)) * kElementBytes / kLineBytes;
-      const std::int64_t num_lines = blocks(total_lines, total_steps);
-      if ((first + num_steps) * num_lines > total_lines) return {};
-      return {.first = address(packed_columns(panel + 1, block.column) + first * num_lines * kLineBytes),
-              .num_lines = num_lines,
-              .stride_bytes = kLineBytes,
-              .step_bytes = num_lines * kLineBytes};
-    }
-    if (first + num_steps > panel_k(panel + 1)) return {};
-    return {.first = address(columns_.at(block.column, first_k(panel + 1) + first)),
-            .num_lines = blocks(block.num_columns * kElementBytes, kLineBytes),
+    const std::int64_t total_lines = num_across * kAmxSide * padded(panel_k(panel + 1)) * kElementBytes / kLineBytes;
+    const std::int64_t num_lines = blocks(total_lines, num_tiles * num_steps);
+    if ((first + num_steps) * num_lines > total_lines) return {};
+    return {.first = address(packed_columns(panel + 1, block.column) + first * num_lines * kLineBytes),
+            .num_lines = num_lines,
             .stride_bytes = kLineBytes,
-            .step_bytes = columns_.k_stride * kElementBytes};
+            .step_bytes = num_lines * kLineBytes};
+  }
+
+  // The first of what the thread will pack, as it lies; tile_idx counts up to 0. Packing fetches the others itself:
+  // rows are often a multiple of 4 KiB apart, and the L2 keeps few such lines.
+  TileFetch next_source(const Block& block, std::int64_t panel, std::int64_t tile_idx) const {
+    const std::int64_t row = std::min(kAmxSide, block.num_columns) + tile_idx;
+    if (row < 0 || columns_.k_stride != 1) return {};
+    return {
+        .first = address(columns_.at(block.column + row, first_k(panel))), .num_lines = 1, .step_bytes = kLineBytes};
   }
 
   GemmPlace place_of(const Block& block, std::int64_t row, std::int64_t column) const {

@@ -36,27 +36,29 @@ struct TileRows {
 };
 
 struct TileProduct {
-  float* sums = nullptr;  // (32, 32), dense
+  const float* sums = nullptr;  // (32, 32), dense: what is added to
+  float* to = nullptr;          // where the result goes, as dense
   TileRows rows;
   const std::byte* columns = nullptr;
   std::byte* kept = nullptr;  // where the rows are to go, packed; only multiply_and_keep looks at it
   std::int64_t num_steps = 0;
-  bool is_first = false;             // sums hold nothing yet
+  bool is_first = false;             // there are no sums yet
   const float* next_sums = nullptr;  // those of the next tile, which come to the L1; may be none
   TileFetch fetch[4];                // rows, columns, and of C the left and the right lines
 };
 
 // The sizes were measured on Emerald Rapids with 1 and 2 threads. 32 kept rows (32 KiB) are at home in an L1 of 48 KiB,
-// a panel of 512 columns of S (512 KiB), the next one and the sums of a block (1 MiB) in an L2 of 2 MiB. Products of
-// what is there reach 0.75 of the peak; what they lose beyond that is lost to lines that come from further away, and
-// the larger a block, the fewer those are.
+// a panel of 512 columns of S (512 KiB) in an L2 of 2 MiB. Products of what is there reach 0.8 of the peak. The sums of
+// a block come and go in one long run for every panel, which the last cache keeps up with: that costs less than packing
+// a panel, or fetching it, for fewer rows.
 struct TiledKernel {
   std::int64_t panel_k = 512;  // a multiple of kAmxStepK
-  std::int64_t block_rows = 512;
+  std::int64_t block_rows = 4096;
+  std::int64_t min_block_rows = 512;  // whatever the caches
   std::int64_t block_columns = 512;
-  // Where there are so few rows of R and more of S, each thread packs its own columns and multiplies all rows by them.
-  std::int64_t max_own_rows = 512;
-  std::int64_t own_columns = 256;
+  std::int64_t min_own_rows = 2048;          // of a block whose columns a thread packs for itself, unless R has no more
+  std::int64_t max_few_rows = 512;           // with which it does so anyway
+  std::int64_t max_sums_bytes = 16 << 20;    // of all threads' blocks: what the last cache holds beside the operands
   std::int64_t max_packed_bytes = 32 << 20;  // of what is packed for all threads, unless 32 columns are more
 
   void (*multiply)(const TileProduct& tile) = nullptr;
@@ -84,8 +86,8 @@ void multiply_tiled(const TileProduct& tile) {
   constexpr std::int64_t kSumRowBytes = kAmxSide * std::int64_t{sizeof(float)};
   constexpr std::int64_t kSumsBytes = kAmxSide * kSumRowBytes;
   constexpr std::int64_t kSumsBytesPerStep = 4 * kLineBytes;
-  float* const right = tile.sums + kAmxSide / 2;
-  float* const below = tile.sums + kAmxSide * kAmxSide / 2;
+  constexpr std::int64_t kRight = kAmxSide / 2;
+  constexpr std::int64_t kBelow = kAmxSide * kAmxSide / 2;
   if (tile.is_first) {
     Unit::template zero<0>();
     Unit::template zero<1>();
@@ -93,9 +95,9 @@ void multiply_tiled(const TileProduct& tile) {
     Unit::template zero<3>();
   } else {
     Unit::template load<0>(tile.sums, kSumRowBytes);
-    Unit::template load<1>(right, kSumRowBytes);
-    Unit::template load<2>(below, kSumRowBytes);
-    Unit::template load<3>(below + kAmxSide / 2, kSumRowBytes);
+    Unit::template load<1>(tile.sums + kRight, kSumRowBytes);
+    Unit::template load<2>(tile.sums + kBelow, kSumRowBytes);
+    Unit::template load<3>(tile.sums + kBelow + kRight, kSumRowBytes);
   }
   const std::byte* rows = tile.rows.first;
   const std::byte* columns = tile.columns;
@@ -129,10 +131,10 @@ void multiply_tiled(const TileProduct& tile) {
     rows += tile.rows.step_bytes;
     columns += kStepBytes;
   }
-  Unit::template store<0>(tile.sums, kSumRowBytes);
-  Unit::template store<1>(right, kSumRowBytes);
-  Unit::template store<2>(below, kSumRowBytes);
-  Unit::template store<3>(below + kAmxSide / 2, kSumRowBytes);
+  Unit::template store<0>(tile.to, kSumRowBytes);
+  Unit::template store<1>(tile.to + kRight, kSumRowBytes);
+  Unit::template store<2>(tile.to + kBelow, kSumRowBytes);
+  Unit::template store<3>(tile.to + kBelow + kRight, kSumRowBytes);
 }
 
 }  // namespace sluice::cpu

@@ -9,12 +9,12 @@ namespace {
 std::int64_t up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 std::int64_t blocks(std::int64_t value, std::int64_t block) { return (value + block - 1) / block; }
 
-// Where both have k along, the longer operand is R, so that less is packed. Where neither has, both are packed, and
+// Where both have k along, the longer operand is R, so that less is packed. Where they are as long, or neither has,
 // tiles are written as they are.
 bool is_swapped(const Gemm& args, const GemmExtents& extents) {
   const bool a_has_k_along = args.transpose_a == Transpose::kNo;
   const bool b_has_k_along = args.transpose_b == Transpose::kYes;
-  return b_has_k_along && (!a_has_k_along || extents.n >= extents.m);
+  return b_has_k_along && (!a_has_k_along || extents.n > extents.m);
 }
 
 // As even parts as can be, none larger than `most`, of what is a multiple of kAmxSide.
@@ -22,32 +22,63 @@ std::int64_t stretch_of(std::int64_t total, std::int64_t most) {
   return up(blocks(total, blocks(total, std::max(most / kAmxSide * kAmxSide, kAmxSide))), kAmxSide);
 }
 
-// Cores are seldom equally fast: with some blocks for each thread, the fast ones can take from the slow. Blocks of all
-// rows are large.
+// Cores are seldom equally fast: with some blocks for each thread, the fast ones can take from the slow. Blocks that a
+// thread packs for itself are large, and as many for each are better than more.
 constexpr std::int64_t kBlocksPerThread = 2;
 constexpr std::int64_t kOwnBlocksPerThread = 3;
 
+bool are_shared_well(std::int64_t num_blocks, std::int64_t num_threads) {
+  return num_blocks % num_threads == 0 || num_blocks >= kOwnBlocksPerThread * num_threads;
+}
+
 std::int64_t half(std::int64_t block) { return std::max(up(block / 2, kAmxSide), kAmxSide); }
 
-void choose_blocks(TiledPlan& plan, std::size_t num_threads) {
-  const auto num_blocks = [&] {
-    return blocks(std::min(plan.num_rows, plan.row_stretch), plan.block_rows) *
-           blocks(plan.column_stretch, plan.block_columns);
-  };
-  const std::int64_t per_thread = plan.packed_for == PackedFor::kEach ? kOwnBlocksPerThread : kBlocksPerThread;
-  const std::int64_t wanted = num_threads == 1 ? 1 : per_thread * static_cast<std::int64_t>(num_threads);
-  while (num_blocks() < wanted && (plan.block_rows > kAmxSide || plan.block_columns > kAmxSide)) {
-    // Of a thread that packs for itself, all of R.
-    const bool cuts_columns = plan.packed_for == PackedFor::kEach || plan.block_columns > plan.block_rows;
-    if (cuts_columns && plan.block_columns == kAmxSide) return;
-    (cuts_columns ? plan.block_columns : plan.block_rows) = half(cuts_columns ? plan.block_columns : plan.block_rows);
+std::int64_t num_blocks(const TiledPlan& plan) {
+  return blocks(std::min(plan.num_rows, plan.row_stretch), plan.block_rows) *
+         blocks(plan.column_stretch, plan.block_columns);
+}
+
+// Blocks of so many rows that packing their columns for them alone is worth it, if there are such for all threads.
+bool choose_own_blocks(TiledPlan& plan, const TiledKernel& kernel, std::int64_t num_threads) {
+  const std::int64_t most = plan.block_rows;
+  const std::int64_t least = std::min(kernel.min_own_rows, plan.row_stretch);
+  if (most < least) return false;
+  for (std::int64_t count = 1; count * least <= plan.row_stretch; ++count) {
+    plan.block_rows = std::min(most, stretch_of(plan.row_stretch, blocks(plan.row_stretch, count)));
+    if (are_shared_well(num_blocks(plan), num_threads)) return true;
   }
+  plan.block_rows = most;
+  return false;
+}
+
+// All rows are in each block: what is cut are columns.
+void cut_columns(TiledPlan& plan, std::int64_t num_threads) {
+  while (!are_shared_well(num_blocks(plan), num_threads) && plan.block_columns > kAmxSide) {
+    plan.block_columns = half(plan.block_columns);
+  }
+}
+
+void cut_blocks(TiledPlan& plan, std::int64_t num_threads) {
+  if (num_threads == 1) return;
+  while (num_blocks(plan) < kBlocksPerThread * num_threads &&
+         (plan.block_rows > kAmxSide || plan.block_columns > kAmxSide)) {
+    std::int64_t& longer = plan.block_columns > plan.block_rows ? plan.block_columns : plan.block_rows;
+    longer = half(longer);
+  }
+}
+
+// So many that the sums of all threads' blocks stay in the last cache.
+std::int64_t most_block_rows(const TiledKernel& kernel, std::int64_t num_threads) {
+  const std::int64_t row_bytes = kernel.block_columns * static_cast<std::int64_t>(sizeof(float));
+  return std::clamp(kernel.max_sums_bytes / num_threads / row_bytes, std::min(kernel.min_block_rows, kernel.block_rows),
+                    kernel.block_rows);
 }
 
 }  // namespace
 
-TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t num_threads) {
+TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t team_threads) {
   const GemmExtents extents = gemm_extents(args);
+  const auto num_threads = static_cast<std::int64_t>(team_threads);
   TiledPlan plan;
   plan.is_swapped = is_swapped(args, extents);
   plan.num_rows = plan.is_swapped ? extents.n : extents.m;
@@ -59,18 +90,19 @@ TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t nu
   const std::int64_t most_bytes = plan.packs_rows ? kernel.max_packed_bytes / 2 : kernel.max_packed_bytes;
   const std::int64_t most_packed = most_bytes / std::max<std::int64_t>(packed_row_bytes, 1);
   plan.row_stretch = plan.packs_rows ? stretch_of(all_rows, most_packed) : all_rows;
-  if (!plan.packs_rows && plan.num_rows < plan.num_columns && plan.num_rows <= kernel.max_own_rows) {
+  plan.column_stretch = all_columns;
+  plan.block_columns = std::min(kernel.block_columns, all_columns);
+  plan.block_rows = stretch_of(plan.row_stretch, most_block_rows(kernel, num_threads));
+  if (!plan.packs_rows && choose_own_blocks(plan, kernel, num_threads)) {
     plan.packed_for = PackedFor::kEach;
-    plan.column_stretch = all_columns;
-    plan.block_rows = all_rows;
-    plan.block_columns = std::min(kernel.own_columns, all_columns);
+  } else if (!plan.packs_rows && plan.num_rows < plan.num_columns && plan.num_rows <= kernel.max_few_rows) {
+    plan.packed_for = PackedFor::kEach;
+    cut_columns(plan, num_threads);
   } else {
     plan.column_stretch = stretch_of(all_columns, most_packed);
     plan.packed_columns_bytes = static_cast<std::uint64_t>(plan.column_stretch * packed_row_bytes);
-    plan.block_rows = std::min(kernel.block_rows, plan.row_stretch);
-    plan.block_columns = std::min(kernel.block_columns, plan.column_stretch);
+    cut_blocks(plan, num_threads);
   }
-  choose_blocks(plan, num_threads);
 
   const std::int64_t panel_bytes = std::min(kernel.panel_k * 2, packed_row_bytes);
   if (plan.packs_rows) {
@@ -81,7 +113,9 @@ TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t nu
   if (plan.packed_for == PackedFor::kEach) {
     plan.columns_bytes = static_cast<std::uint64_t>(plan.block_columns * panel_bytes);
   }
-  plan.sums_bytes = static_cast<std::uint64_t>(plan.block_rows * plan.block_columns) * sizeof(float);
+  if (extents.k > kernel.panel_k) {
+    plan.sums_bytes = static_cast<std::uint64_t>(plan.block_rows * plan.block_columns) * sizeof(float);
+  }
   return plan;
 }
 

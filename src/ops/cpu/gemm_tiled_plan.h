@@ -4,8 +4,9 @@
 //
 //   packed for all   S is packed once, by all threads, a stretch of rows at a time; a block is summed for some rows of
 //                    R and some of S
-//   packed by each   where R has few rows and S many, what is packed is used too seldom to be worth a way through
-//                    memory: a thread packs the rows of S that it is about to use, and a block has all of R
+//   packed by each   a thread packs the rows of S that it is about to use, which then need no way through memory, and
+//                    sums them with as many rows of R as can be: where S has rows enough for every thread, or R so few
+//                    that what is packed for all would be used too seldom
 #pragma once
 
 #include <cstddef>
@@ -32,12 +33,13 @@ struct TiledPlan {
   // Scratch of all.
   std::uint64_t packed_rows_bytes = 0;
   std::uint64_t packed_columns_bytes = 0;
-  // Scratch of each thread: S where it packs for itself, 32 kept rows of R, and the sums of a block.
+  // Scratch of each thread: S where it packs for itself, 32 kept rows of R, and the sums of a block from panel to
+  // panel.
   std::uint64_t columns_bytes = 0;
   std::uint64_t kept_bytes = 0;
   std::uint64_t sums_bytes = 0;
 };
 
-TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t num_threads);
+TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t team_threads);
 
 }  // namespace sluice::cpu

@@ -21,14 +21,14 @@ namespace {
 std::vector<TiledKernel> tiled_kernels() {
   std::vector<TiledKernel> kernels;
   for (const std::int64_t panel_k : {32, 96, 1024}) {
-    for (const std::int64_t max_own_rows : {0, 512}) {
+    for (const std::int64_t max_few_rows : {0, 512}) {
       for (const std::int64_t block : {32, 64, 256}) {
         TiledKernel kernel = tiled_kernel_on<EmulatedTiles>();
         kernel.panel_k = panel_k;
-        kernel.max_own_rows = max_own_rows;
+        kernel.max_few_rows = max_few_rows;
+        if (max_few_rows > 0) kernel.min_own_rows = block;
         kernel.block_rows = block;
         kernel.block_columns = block;
-        kernel.own_columns = block;
         if (block == 64) kernel.max_packed_bytes = 1;
         kernels.push_back(kernel);
       }
@@ -72,9 +72,9 @@ TEST(GemmTiled, SumsFromTheFirstOfKToTheLastWhateverTheBlocks) {
             const Matrix c(DType::kF32, extents.m, extents.n);
             gemm_tiled(team, gemm_of(operands, c), kernel);
             ASSERT_TRUE(c.same_bits(wanted))
-                << fmt::format("m {} n {} k {} transposed {} {} panel_k {} block {} own {} threads {}", extents.m,
+                << fmt::format("m {} n {} k {} transposed {} {} panel_k {} block {} few {} threads {}", extents.m,
                                extents.n, extents.k, transpose_a == Transpose::kYes, transpose_b == Transpose::kYes,
-                               kernel.panel_k, kernel.block_rows, kernel.max_own_rows, num_threads);
+                               kernel.panel_k, kernel.block_rows, kernel.max_few_rows, num_threads);
           }
         }
       }

@@ -39,10 +39,11 @@ class CuFileFile final : public DirectFile {
     const CuFileStatus status = library_->register_handle(&handle_, &description);
     if (status.error != 0) {
       ::close(descriptor_);
-      throw DeviceError(fmt::format(
-          "cuFile does not take '{}' (its error {}): what it lacks is in the file that CUFILE_LOGFILE_PATH names, often a "
-          "file system or a drive that it knows, or udev's entry of that drive",
-          path_, status.error));
+      throw DeviceError(
+          fmt::format("cuFile does not take '{}' (its error {}): what it lacks is in the file that CUFILE_LOGFILE_PATH "
+                      "names, often a "
+                      "file system or a drive that it knows, or udev's entry of that drive",
+                      path_, status.error));
     }
   }
   ~CuFileFile() override {
