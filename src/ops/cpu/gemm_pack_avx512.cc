@@ -132,8 +132,9 @@ std::int64_t panel_bytes(std::int64_t num_k) { return (num_k + kTileK - 1) / kTi
 // Sources are read in runs as long as can be: what stands side by side in a panel is often a multiple of 4 KiB apart in
 // the source, and a cache keeps few such lines.
 
-// How many rows of the source ahead are fetched: runs are too short for the CPU to foresee the next.
-constexpr std::int64_t kRowsAhead = 8;
+// How many rows of the source ahead are fetched: runs are too short for the CPU to foresee the next, and with more than
+// these fetches get into one another's way.
+constexpr std::int64_t kRowsAhead = 2;
 
 // One row to lines that are `stride` apart.
 HWY_INLINE void copy_row(std::byte* to, std::int64_t stride, const std::byte* from, std::int64_t num_k,
@@ -167,18 +168,13 @@ HWY_INLINE void transpose_tile(std::byte* tile) {
   store_tile(tile, square);
 }
 
-// Each row is a run of its own here, and few of them at a time: the CPU foresees them too late.
-constexpr std::int64_t kBytesAhead = 256;
-
+// Each row is a run of its own here. The CPU foresees them better than fetches in a loop could.
 void turn_rows(std::byte* to, const GemmSource& from, std::int64_t num_rows, std::int64_t num_k) {
   const std::int64_t row_bytes = from.row_stride * from.element_bytes;
   for (std::int64_t first = 0; first < num_rows; first += kPanelRows) {
     for (std::int64_t k = 0; k < num_k; k += kTileK) {
       for (std::int64_t row = first; row < first + kPanelRows; row += kSide, to += kTileBytes) {
-        const std::byte* const source = from.at(row, k);
-#pragma GCC unroll 16
-        for (std::int64_t i = 0; i < kSide; ++i) __builtin_prefetch(source + i * row_bytes + kBytesAhead);
-        Square square = load_rows<PackedWord::kPair>(source, row_bytes, num_rows - row, num_k - k);
+        Square square = load_rows<PackedWord::kPair>(from.at(row, k), row_bytes, num_rows - row, num_k - k);
         transpose(square);
         store_tile(to, square);
       }

@@ -193,6 +193,7 @@ class TiledGemm {
     TileProduct tile{.rows = rows, .kept = scratch.kept, .num_steps = padded(k) / kAmxStepK, .is_first = panel == 0};
     const bool is_afar = rows.row_bytes != kept.row_bytes;
     const std::int64_t num_tiles = blocks(block.num_rows, kAmxSide) * num_across;
+    const std::int64_t rows_per_tile = blocks(kAmxSide, num_across);  // of those that come next
     for (std::int64_t across = 0; across < num_across; ++across) {
       const std::int64_t tile_idx = row / kAmxSide * num_across + across;
       tile.columns = columns + across * kAmxSide * padded(k) * kElementBytes;
@@ -201,9 +202,10 @@ class TiledGemm {
       float* const sums = num_panels() == 1 ? scratch.summed : scratch.sums + tile_idx * kTileSums;
       tile.sums = sums;
       tile.to = is_last ? scratch.summed : sums;
-      tile.next_sums = num_panels() == 1 ? nullptr : scratch.sums + (tile_idx + 1) % num_tiles * kTileSums;
-      tile.fetch[0] = next_rows(block, panel, row, across, num_across);
-      tile.fetch[1] = next_columns(block, panel, tile_idx, tile.num_steps);
+      const std::int64_t next_idx = tile_idx + 1 == num_tiles ? 0 : tile_idx + 1;
+      tile.next_sums = num_panels() == 1 ? nullptr : scratch.sums + next_idx * kTileSums;
+      tile.fetch[0] = next_rows(block, panel, row, across * rows_per_tile, rows_per_tile);
+      tile.fetch[1] = next_columns(block, panel, tile_idx, num_tiles, tile.num_steps);
       const GemmPlace place = place_of(block, row, across * kAmxSide);
       if (is_last) fetch_output(tile, place);
       // Rows that are loaded from afar are kept for the other columns.
@@ -230,15 +232,15 @@ class TiledGemm {
   }
 
   // A tile's share of the rows of R that come next: of this panel, then of the next.
-  TileFetch next_rows(const Block& block, std::int64_t panel, std::int64_t row, std::int64_t across,
-                      std::int64_t num_across) const {
+  TileFetch next_rows(const Block& block, std::int64_t panel, std::int64_t row, std::int64_t first,
+                      std::int64_t most_lines) const {
     const bool is_last = row + kAmxSide >= block.num_rows;
     if (is_last && panel + 1 == num_panels()) return {};
     const std::int64_t next = block.row + (is_last ? 0 : row + kAmxSide);
     const std::int64_t next_panel = is_last ? panel + 1 : panel;
     const std::int64_t num_rows = std::min(kAmxSide, block.row + block.num_rows - next);
-    const std::int64_t first = num_rows * across / num_across;
-    const std::int64_t num_lines = num_rows * (across + 1) / num_across - first;
+    const std::int64_t num_lines = std::min(most_lines, num_rows - first);
+    if (num_lines <= 0) return {};
     if (plan_.packs_rows) {
       return {.first = address(packed_rows(next_panel, next) + first * kLineBytes),
               .num_lines = num_lines,
@@ -252,13 +254,13 @@ class TiledGemm {
   }
 
   // A tile's share of the next panel of S, where that is packed for all.
-  TileFetch next_columns(const Block& block, std::int64_t panel, std::int64_t tile_idx, std::int64_t num_steps) const {
+  TileFetch next_columns(const Block& block, std::int64_t panel, std::int64_t tile_idx, std::int64_t num_tiles,
+                         std::int64_t num_steps) const {
     if (panel + 1 == num_panels()) return {};
-    const std::int64_t num_across = blocks(block.num_columns, kAmxSide);
-    const std::int64_t num_tiles = blocks(block.num_rows, kAmxSide) * num_across;
     if (plan_.packed_for == PackedFor::kEach) return next_source(block, panel + 1, tile_idx - num_tiles);
     const std::int64_t first = tile_idx * num_steps;
-    const std::int64_t total_lines = num_across * kAmxSide * padded(panel_k(panel + 1)) * kElementBytes / kLineBytes;
+    const std::int64_t num_columns = blocks(block.num_columns, kAmxSide) * kAmxSide;
+    const std::int64_t total_lines = num_columns * padded(panel_k(panel + 1)) * kElementBytes / kLineBytes;
     const std::int64_t num_lines = blocks(total_lines, num_tiles * num_steps);
     if ((first + num_steps) * num_lines > total_lines) return {};
     return {.first = address(packed_columns(panel + 1, block.column) + first * num_lines * kLineBytes),
