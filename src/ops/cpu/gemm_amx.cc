@@ -58,10 +58,10 @@ HWY_POP_ATTRIBUTES
 namespace sluice::cpu {
 
 TiledKernel amx_tiled_kernel() {
-  static const std::int64_t last_cache_bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);  // -1 or 0 where it is not known
+  static const std::int64_t kLastCacheBytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);  // -1 or 0 where it is not known
   TiledKernel kernel = tiled_kernel_on<TileRegisters>();
   // A quarter: operands come from there too, and others use it.
-  kernel.max_sums_bytes = std::max(kernel.max_sums_bytes, last_cache_bytes / 4);
+  kernel.max_sums_bytes = std::max(kernel.max_sums_bytes, kLastCacheBytes / 4);
   return kernel;
 }
 
