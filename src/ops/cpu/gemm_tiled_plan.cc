@@ -22,6 +22,11 @@ std::int64_t stretch_of(std::int64_t total, std::int64_t most) {
   return up(blocks(total, blocks(total, std::max(most / kAmxSide * kAmxSide, kAmxSide))), kAmxSide);
 }
 
+// Even parts of about that size, up to half as much again: a narrow block is worse than a wide one.
+std::int64_t about(std::int64_t total, std::int64_t part) {
+  return up(blocks(total, std::max<std::int64_t>((total + part / 2 - 1) / part, 1)), kAmxSide);
+}
+
 // Cores are seldom equally fast: with some blocks for each thread, the fast ones can take from the slow. Blocks that a
 // thread packs for itself are large, and as many for each are better than more.
 constexpr std::int64_t kBlocksPerThread = 2;
@@ -40,14 +45,17 @@ std::int64_t num_blocks(const TiledPlan& plan) {
 
 // Blocks of so many rows that packing their columns for them alone is worth it, if there are such for all threads.
 bool choose_own_blocks(TiledPlan& plan, const TiledKernel& kernel, std::int64_t num_threads) {
-  const std::int64_t most = plan.block_rows;
+  const TiledPlan before = plan;
   const std::int64_t least = std::min(kernel.min_own_rows, plan.row_stretch);
-  if (most < least) return false;
-  for (std::int64_t count = 1; count * least <= plan.row_stretch; ++count) {
-    plan.block_rows = std::min(most, stretch_of(plan.row_stretch, blocks(plan.row_stretch, count)));
-    if (are_shared_well(num_blocks(plan), num_threads)) return true;
+  if (plan.block_rows < least) return false;
+  for (const std::int64_t columns : {plan.block_columns, stretch_of(plan.column_stretch, kernel.block_columns)}) {
+    plan.block_columns = columns;
+    for (std::int64_t count = 1; count * least <= plan.row_stretch; ++count) {
+      plan.block_rows = std::min(before.block_rows, stretch_of(plan.row_stretch, blocks(plan.row_stretch, count)));
+      if (are_shared_well(num_blocks(plan), num_threads)) return true;
+    }
   }
-  plan.block_rows = most;
+  plan = before;
   return false;
 }
 
@@ -91,7 +99,7 @@ TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t te
   const std::int64_t most_packed = most_bytes / std::max<std::int64_t>(packed_row_bytes, 1);
   plan.row_stretch = plan.packs_rows ? stretch_of(all_rows, most_packed) : all_rows;
   plan.column_stretch = all_columns;
-  plan.block_columns = std::min(kernel.block_columns, all_columns);
+  plan.block_columns = about(all_columns, kernel.block_columns);
   plan.block_rows = stretch_of(plan.row_stretch, most_block_rows(kernel, num_threads));
   if (!plan.packs_rows && choose_own_blocks(plan, kernel, num_threads)) {
     plan.packed_for = PackedFor::kEach;
@@ -100,6 +108,7 @@ TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t te
     cut_columns(plan, num_threads);
   } else {
     plan.column_stretch = stretch_of(all_columns, most_packed);
+    plan.block_columns = about(plan.column_stretch, kernel.block_columns);
     plan.packed_columns_bytes = static_cast<std::uint64_t>(plan.column_stretch * packed_row_bytes);
     cut_blocks(plan, num_threads);
   }
