@@ -54,10 +54,9 @@ struct TileProduct {
 struct TiledKernel {
   std::int64_t panel_k = 512;  // a multiple of kAmxStepK
   std::int64_t block_rows = 4096;
-  std::int64_t min_block_rows = 512;         // whatever the caches
-  std::int64_t block_columns = 512;          // about
-  std::int64_t min_own_rows = 2048;          // of a block whose columns a thread packs for itself, unless R has no more
-  std::int64_t max_few_rows = 512;           // with which it does so anyway
+  std::int64_t min_block_rows = 512;  // whatever the caches; of no more rows, threads pack their own columns anyway
+  std::int64_t block_columns = 512;   // about
+  std::int64_t min_own_rows = 2048;   // of a block whose columns a thread packs for itself, unless R has no more
   std::int64_t max_sums_bytes = 16 << 20;    // of all threads' blocks: what the last cache holds beside the operands
   std::int64_t max_packed_bytes = 32 << 20;  // of what is packed for all threads, unless 32 columns are more
 

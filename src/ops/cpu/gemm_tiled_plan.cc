@@ -75,11 +75,13 @@ void cut_blocks(TiledPlan& plan, std::int64_t num_threads) {
   }
 }
 
-// So many that the sums of all threads' blocks stay in the last cache.
-std::int64_t most_block_rows(const TiledKernel& kernel, std::int64_t num_threads) {
-  const std::int64_t row_bytes = kernel.block_columns * static_cast<std::int64_t>(sizeof(float));
-  return std::clamp(kernel.max_sums_bytes / num_threads / row_bytes, std::min(kernel.min_block_rows, kernel.block_rows),
-                    kernel.block_rows);
+// Columns about as many as the kernel wants, and so many rows that the sums of all threads' blocks stay in the last
+// cache.
+void choose_block(TiledPlan& plan, const TiledKernel& kernel, std::int64_t num_threads) {
+  plan.block_columns = about(plan.column_stretch, kernel.block_columns);
+  const std::int64_t row_bytes = plan.block_columns * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t most = std::max(kernel.max_sums_bytes / num_threads / row_bytes, kernel.min_block_rows);
+  plan.block_rows = stretch_of(plan.row_stretch, std::min(most, kernel.block_rows));
 }
 
 }  // namespace
@@ -99,16 +101,15 @@ TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t te
   const std::int64_t most_packed = most_bytes / std::max<std::int64_t>(packed_row_bytes, 1);
   plan.row_stretch = plan.packs_rows ? stretch_of(all_rows, most_packed) : all_rows;
   plan.column_stretch = all_columns;
-  plan.block_columns = about(all_columns, kernel.block_columns);
-  plan.block_rows = stretch_of(plan.row_stretch, most_block_rows(kernel, num_threads));
+  choose_block(plan, kernel, num_threads);
   if (!plan.packs_rows && choose_own_blocks(plan, kernel, num_threads)) {
     plan.packed_for = PackedFor::kEach;
-  } else if (!plan.packs_rows && plan.num_rows < plan.num_columns && plan.num_rows <= kernel.max_few_rows) {
+  } else if (!plan.packs_rows && plan.num_rows < plan.num_columns && plan.num_rows <= kernel.min_block_rows) {
     plan.packed_for = PackedFor::kEach;
     cut_columns(plan, num_threads);
   } else {
     plan.column_stretch = stretch_of(all_columns, most_packed);
-    plan.block_columns = about(plan.column_stretch, kernel.block_columns);
+    choose_block(plan, kernel, num_threads);
     plan.packed_columns_bytes = static_cast<std::uint64_t>(plan.column_stretch * packed_row_bytes);
     cut_blocks(plan, num_threads);
   }

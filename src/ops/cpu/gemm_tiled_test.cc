@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cpu/gemm_tiled.h"
 
+#include <algorithm>
 #include <limits>
 #include <span>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "base/worker_team.h"
 #include "ops/cpu/emulated_tiles.h"
+#include "ops/cpu/gemm_tiled_plan.h"
 #include "ops/test_matrices.h"
 
 namespace sluice::cpu {
@@ -21,12 +23,12 @@ namespace {
 std::vector<TiledKernel> tiled_kernels() {
   std::vector<TiledKernel> kernels;
   for (const std::int64_t panel_k : {32, 96, 1024}) {
-    for (const std::int64_t max_few_rows : {0, 512}) {
+    for (const std::int64_t min_block_rows : {0, 512}) {
       for (const std::int64_t block : {32, 64, 256}) {
         TiledKernel kernel = tiled_kernel_on<EmulatedTiles>();
         kernel.panel_k = panel_k;
-        kernel.max_few_rows = max_few_rows;
-        if (max_few_rows > 0) kernel.min_own_rows = block;
+        kernel.min_block_rows = min_block_rows;
+        if (min_block_rows > 0) kernel.min_own_rows = block;
         kernel.block_rows = block;
         kernel.block_columns = block;
         if (block == 64) kernel.max_packed_bytes = 1;
@@ -72,14 +74,60 @@ TEST(GemmTiled, SumsFromTheFirstOfKToTheLastWhateverTheBlocks) {
             const Matrix c(DType::kF32, extents.m, extents.n);
             gemm_tiled(team, gemm_of(operands, c), kernel);
             ASSERT_TRUE(c.same_bits(wanted))
-                << fmt::format("m {} n {} k {} transposed {} {} panel_k {} block {} few {} threads {}", extents.m,
+                << fmt::format("m {} n {} k {} transposed {} {} panel_k {} block {} at least {} threads {}", extents.m,
                                extents.n, extents.k, transpose_a == Transpose::kYes, transpose_b == Transpose::kYes,
-                               kernel.panel_k, kernel.block_rows, kernel.max_few_rows, num_threads);
+                               kernel.panel_k, kernel.block_rows, kernel.min_block_rows, num_threads);
           }
         }
       }
     }
   }
+}
+
+struct PlannedCase {
+  std::int64_t m, n, k;
+  std::size_t num_threads;
+};
+
+TiledPlan planned(const PlannedCase& c, const TiledKernel& kernel) {
+  const Matrix a(DType::kBF16, c.m, c.k);
+  const Matrix b(DType::kBF16, c.n, c.k);
+  const Matrix out(DType::kBF16, c.m, c.n);
+  return plan_tiled(kernel, {.a = a.view(), .b = b.view(), .c = out.view(), .transpose_b = Transpose::kYes},
+                    c.num_threads);
+}
+
+// 600 columns are not 512 for one thread and 88 for the other.
+TEST(GemmTiledPlan, GivesThreadsAboutAsMuch) {
+  for (const PlannedCase& c :
+       {PlannedCase{600, 2048, 32, 2}, PlannedCase{600, 4096, 32, 2}, PlannedCase{700, 700, 32, 2},
+        PlannedCase{1000, 1500, 32, 4}, PlannedCase{520, 14336, 32, 3}}) {
+    const TiledPlan plan = planned(c, {});
+    std::int64_t largest = 0;
+    std::int64_t total = 0;
+    for (std::int64_t row = 0; row < plan.num_rows; row += plan.block_rows) {
+      for (std::int64_t column = 0; column < plan.num_columns; column += plan.block_columns) {
+        const std::int64_t size =
+            std::min(plan.block_rows, plan.num_rows - row) * std::min(plan.block_columns, plan.num_columns - column);
+        largest = std::max(largest, size);
+        total += size;
+      }
+    }
+    EXPECT_LE(largest * static_cast<std::int64_t>(c.num_threads), total * 5 / 4) << fmt::format(
+        "m {} n {} threads {}: blocks of {} x {}", c.m, c.n, c.num_threads, plan.block_rows, plan.block_columns);
+  }
+}
+
+TEST(GemmTiledPlan, KeepsSumsOfAllThreadsInTheirBounds) {
+  const TiledKernel kernel;
+  for (const std::size_t num_threads : {1U, 2U, 7U, 16U, 64U}) {
+    for (const std::int64_t m : {600, 768, 4096}) {
+      const TiledPlan plan = planned({m, 4096, 1024, num_threads}, kernel);
+      const auto least = static_cast<std::uint64_t>(kernel.min_block_rows * plan.block_columns) * sizeof(float);
+      EXPECT_LE(plan.sums_bytes, std::max(static_cast<std::uint64_t>(kernel.max_sums_bytes) / num_threads, least));
+    }
+  }
+  EXPECT_EQ(planned({4096, 4096, kernel.panel_k, 2}, kernel).sums_bytes, 0U) << "of one panel none are kept";
 }
 
 // What lies beside an operand is not zero times anything.
