@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/core.h>
@@ -63,7 +64,8 @@ class CudaTrain : public testing::Test {
     DirectStorageFinding found = device->open_direct_storage(DirectWay::kAnyhow);
     try {
       if (found.storage) found.storage->open(folder_.path() + "/config.json");
-    } catch (const DeviceError& error) {  // a file system or a drive that the library does not take
+    } catch (const DeviceError& error) {  // the one refusal that is the machine's, not ours
+      if (std::string_view(error.what()).find("udev has no entry") == std::string_view::npos) throw;
       found = {nullptr, error.what()};
     }
     can_pass_host_ = found.storage != nullptr;

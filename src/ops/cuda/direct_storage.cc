@@ -2,14 +2,18 @@
 #include "ops/cuda/direct_storage.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -28,6 +32,17 @@ namespace {
 
 constexpr std::size_t kMaxSums = 4096;  // at a time
 
+// cuFile asks udev what a file lies on, even where it then reads through the host.
+std::string why_refused(const std::string& path) {
+  struct stat file = {};
+  if (::stat(path.c_str(), &file) == 0) {
+    const std::string entry = fmt::format("/run/udev/data/b{}:{}", major(file.st_dev), minor(file.st_dev));
+    std::error_code ignored;
+    if (!std::filesystem::exists(entry, ignored)) return fmt::format("udev has no entry of its drive ({})", entry);
+  }
+  return "its log, in the file that CUFILE_LOGFILE_PATH names, says why";
+}
+
 class CuFileFile final : public DirectFile {
  public:
   CuFileFile(std::shared_ptr<CuFile> library, const CudaDevice& device, std::string path)
@@ -40,10 +55,7 @@ class CuFileFile final : public DirectFile {
     if (status.error != 0) {
       ::close(descriptor_);
       throw DeviceError(
-          fmt::format("cuFile does not take '{}' (its error {}): what it lacks is in the file that CUFILE_LOGFILE_PATH "
-                      "names, often a "
-                      "file system or a drive that it knows, or udev's entry of that drive",
-                      path_, status.error));
+          fmt::format("cuFile does not take '{}' (its error {}): {}", path_, status.error, why_refused(path_)));
     }
   }
   ~CuFileFile() override {

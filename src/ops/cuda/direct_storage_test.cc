@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -66,8 +67,9 @@ TEST_F(CudaDirectStorage, ReadsWhatTheFileHolds) {
   std::unique_ptr<DirectFile> file;
   try {
     file = storage_->open(path);
-  } catch (const DeviceError& error) {  // a file system or a drive that the library does not take
+  } catch (const DeviceError& error) {  // the one refusal that is the machine's, not ours
     std::filesystem::remove(path);
+    if (std::string_view(error.what()).find("udev has no entry") == std::string_view::npos) throw;
     GTEST_SKIP() << error.what();
   }
   for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{4 * kKiB}, std::uint64_t{16 * kMiB}}) {
