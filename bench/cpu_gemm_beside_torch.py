@@ -75,6 +75,8 @@ def main():
         for _ in range(ROUNDS):
             command = [program, "bench", "gemm", "--threads", str(threads), "--json"]
             found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+            if not found["amx_peak_gflops"]:
+                sys.exit("this CPU has no AMX, whose peak products are compared with")
             peaks.append(found["amx_peak_gflops"])
             for case in found["cases"]:
                 if case["dtype"] != "bf16" or case["m"] == 1:
