@@ -94,9 +94,9 @@ class TiledGemm {
   };
 
   // One at least: where k is 0, it is empty.
-  std::int64_t num_panels() const { return std::max<std::int64_t>(blocks(num_k_, kernel_.panel_k), 1); }
-  std::int64_t first_k(std::int64_t panel) const { return panel * kernel_.panel_k; }
-  std::int64_t panel_k(std::int64_t panel) const { return std::min(kernel_.panel_k, num_k_ - first_k(panel)); }
+  std::int64_t num_panels() const { return std::max<std::int64_t>(blocks(num_k_, plan_.panel_k), 1); }
+  std::int64_t first_k(std::int64_t panel) const { return panel * plan_.panel_k; }
+  std::int64_t panel_k(std::int64_t panel) const { return std::min(plan_.panel_k, num_k_ - first_k(panel)); }
   // Panel of k by panel of k, and in each by 32 rows.
   std::int64_t packed_at(std::int64_t stretch, std::int64_t panel, std::int64_t row) const {
     return (first_k(panel) * stretch + row * padded(panel_k(panel))) * kElementBytes;
@@ -185,35 +185,30 @@ class TiledGemm {
   // 32 rows of a block with all its columns.
   void sum_rows(const Block& block, const Scratch& scratch, std::int64_t panel, std::int64_t row,
                 const std::byte* columns) const {
-    const std::int64_t k = panel_k(panel);
-    const std::int64_t num_rows = std::min(kAmxSide, block.num_rows - row);
+    const std::int64_t k = padded(panel_k(panel));
     const std::int64_t num_across = blocks(block.num_columns, kAmxSide);
-    const TileRows kept{.first = scratch.kept};
-    const TileRows rows = rows_of(block.row + row, num_rows, panel, scratch.kept);
-    TileProduct tile{.rows = rows, .kept = scratch.kept, .num_steps = padded(k) / kAmxStepK, .is_first = panel == 0};
-    const bool is_afar = rows.row_bytes != kept.row_bytes;
-    const std::int64_t num_tiles = blocks(block.num_rows, kAmxSide) * num_across;
-    const std::int64_t rows_per_tile = blocks(kAmxSide, num_across);  // of those that come next
-    for (std::int64_t across = 0; across < num_across; ++across) {
-      const std::int64_t tile_idx = row / kAmxSide * num_across + across;
-      tile.columns = columns + across * kAmxSide * padded(k) * kElementBytes;
-      const bool is_last = panel + 1 == num_panels();
-      // Sums that need not wait for another panel need no place of their own, and stay in the L1.
-      float* const sums = num_panels() == 1 ? scratch.summed : scratch.sums + tile_idx * kTileSums;
-      tile.sums = sums;
-      tile.to = is_last ? scratch.summed : sums;
-      const std::int64_t next_idx = tile_idx + 1 == num_tiles ? 0 : tile_idx + 1;
-      tile.next_sums = num_panels() == 1 ? nullptr : scratch.sums + next_idx * kTileSums;
-      tile.fetch[0] = next_rows(block, panel, row, across * rows_per_tile, rows_per_tile);
-      tile.fetch[1] = next_columns(block, panel, tile_idx, num_tiles, tile.num_steps);
-      const GemmPlace place = place_of(block, row, across * kAmxSide);
-      if (is_last) fetch_output(tile, place);
-      // Rows that are loaded from afar are kept for the other columns.
-      const bool keeps = is_afar && across == 0 && num_across > 1;
-      (keeps ? kernel_.multiply_and_keep : kernel_.multiply)(tile);
-      if (keeps) tile.rows = kept;
-      if (is_last) write(place, tile.to, scratch.turned);
-    }
+    const std::int64_t first_tile = row / kAmxSide * num_across;
+    const bool is_last = panel + 1 == num_panels();
+    TileStrip strip{.num_tiles = num_across,
+                    .num_steps = k / kAmxStepK,
+                    .num_near_steps = kernel_.near_k / kAmxStepK,
+                    .rows = rows_of(block.row + row, std::min(kAmxSide, block.num_rows - row), panel, scratch.kept),
+                    .columns = columns,
+                    .column_bytes = kAmxSide * k * kElementBytes,
+                    .sums = scratch.sums + first_tile * kTileSums,
+                    .is_first = panel == 0,
+                    .has_next_sums = num_panels() > 1,
+                    .output = is_last ? &output_ : nullptr,
+                    .place = place_of(block, row),
+                    .is_turned = plan_.is_swapped,
+                    .summed = scratch.summed,
+                    .turned = scratch.turned};
+    // Rows that are loaded from afar are kept for the other columns.
+    if (strip.rows.row_bytes != TileRows{}.row_bytes && num_across > 1) strip.kept = scratch.kept;
+    strip.fetch[0] = next_rows(block, panel, row, num_across);
+    strip.fetch[1] = next_columns(block, panel, first_tile, num_across, strip.num_steps);
+    if (is_last) fetch_output(strip);
+    kernel_.multiply(strip);
   }
 
   TileRows rows_of(std::int64_t row, std::int64_t num_rows, std::int64_t panel, std::byte* scratch) const {
@@ -231,83 +226,89 @@ class TiledGemm {
             .step_bytes = kAmxStepK * kElementBytes};
   }
 
-  // A tile's share of the rows of R that come next: of this panel, then of the next.
-  TileFetch next_rows(const Block& block, std::int64_t panel, std::int64_t row, std::int64_t first,
-                      std::int64_t most_lines) const {
+  // The rows of R that come next: of this panel, then of the next.
+  TileFetch next_rows(const Block& block, std::int64_t panel, std::int64_t row, std::int64_t num_across) const {
     const bool is_last = row + kAmxSide >= block.num_rows;
     if (is_last && panel + 1 == num_panels()) return {};
     const std::int64_t next = block.row + (is_last ? 0 : row + kAmxSide);
     const std::int64_t next_panel = is_last ? panel + 1 : panel;
-    const std::int64_t num_rows = std::min(kAmxSide, block.row + block.num_rows - next);
-    const std::int64_t num_lines = std::min(most_lines, num_rows - first);
-    if (num_lines <= 0) return {};
+    const std::int64_t num_lines = blocks(kAmxSide, num_across);
+    const std::int64_t num_tiles = kAmxSide / num_lines;
     if (plan_.packs_rows) {
-      return {.first = address(packed_rows(next_panel, next) + first * kLineBytes),
+      return {.first = address(packed_rows(next_panel, next)),
               .num_lines = num_lines,
               .stride_bytes = kLineBytes,
-              .step_bytes = kAmxSide * kLineBytes};
+              .step_bytes = kAmxSide * kLineBytes,
+              .tile_bytes = num_lines * kLineBytes,
+              .num_tiles = num_tiles};
     }
-    return {.first = address(rows_.at(next + first, first_k(next_panel))),
+    const std::int64_t row_bytes = rows_.row_stride * kElementBytes;
+    return {.first = address(rows_.at(next, first_k(next_panel))),
             .num_lines = num_lines,
-            .stride_bytes = rows_.row_stride * kElementBytes,
-            .step_bytes = kLineBytes};
+            .stride_bytes = row_bytes,
+            .step_bytes = kLineBytes,
+            .tile_bytes = num_lines * row_bytes,
+            .num_tiles = num_tiles};
   }
 
-  // A tile's share of the next panel of S, where that is packed for all.
-  TileFetch next_columns(const Block& block, std::int64_t panel, std::int64_t tile_idx, std::int64_t num_tiles,
+  // A strip's share of the next panel of S.
+  TileFetch next_columns(const Block& block, std::int64_t panel, std::int64_t first_tile, std::int64_t num_across,
                          std::int64_t num_steps) const {
     if (panel + 1 == num_panels()) return {};
-    if (plan_.packed_for == PackedFor::kEach) return next_source(block, panel + 1, tile_idx - num_tiles);
-    const std::int64_t first = tile_idx * num_steps;
-    const std::int64_t num_columns = blocks(block.num_columns, kAmxSide) * kAmxSide;
+    const std::int64_t num_tiles = blocks(block.num_rows, kAmxSide) * num_across;
+    if (plan_.packed_for == PackedFor::kEach) return next_source(block, panel + 1, num_tiles - first_tile, num_across);
+    const std::int64_t num_columns = num_across * kAmxSide;
     const std::int64_t total_lines = num_columns * padded(panel_k(panel + 1)) * kElementBytes / kLineBytes;
     const std::int64_t num_lines = blocks(total_lines, num_tiles * num_steps);
-    if ((first + num_steps) * num_lines > total_lines) return {};
-    return {.first = address(packed_columns(panel + 1, block.column) + first * num_lines * kLineBytes),
+    const std::int64_t tile_bytes = num_steps * num_lines * kLineBytes;
+    return {.first = address(packed_columns(panel + 1, block.column) + first_tile * tile_bytes),
             .num_lines = num_lines,
             .stride_bytes = kLineBytes,
-            .step_bytes = num_lines * kLineBytes};
+            .step_bytes = num_lines * kLineBytes,
+            .tile_bytes = tile_bytes,
+            .num_tiles = total_lines / (num_steps * num_lines) - first_tile};
   }
 
-  // The first of what the thread will pack, as it lies; tile_idx counts up to 0. Packing fetches the others itself:
-  // rows are often a multiple of 4 KiB apart, and the L2 keeps few such lines.
-  TileFetch next_source(const Block& block, std::int64_t panel, std::int64_t tile_idx) const {
-    const std::int64_t row = std::min(kAmxSide, block.num_columns) + tile_idx;
-    if (row < 0 || columns_.k_stride != 1) return {};
-    return {
-        .first = address(columns_.at(block.column + row, first_k(panel))), .num_lines = 1, .step_bytes = kLineBytes};
+  // The first of what the thread will pack, as it lies, beside the last tiles. Packing fetches the others itself: rows
+  // are often a multiple of 4 KiB apart, and the L2 keeps few such lines.
+  TileFetch next_source(const Block& block, std::int64_t panel, std::int64_t tiles_left,
+                        std::int64_t num_across) const {
+    const std::int64_t row_bytes = columns_.row_stride * kElementBytes;
+    constexpr std::int64_t kMostBytes = 256 << 10;  // from the first to the last of them
+    const std::int64_t num_rows = std::min(kMostBytes / row_bytes, block.num_columns) / num_across * num_across;
+    if (tiles_left > num_rows || columns_.k_stride != 1) return {};
+    return {.first = address(columns_.at(block.column + num_rows - tiles_left, first_k(panel))),
+            .num_lines = 1,
+            .step_bytes = kLineBytes,
+            .tile_bytes = row_bytes,
+            .num_tiles = num_across};
   }
 
-  GemmPlace place_of(const Block& block, std::int64_t row, std::int64_t column) const {
+  // Of the first tile; the others follow, and with them what is left.
+  GemmPlace place_of(const Block& block, std::int64_t row) const {
     const std::int64_t num_rows = std::min(kAmxSide, block.num_rows - row);
-    const std::int64_t num_columns = std::min(kAmxSide, block.num_columns - column);
     if (plan_.is_swapped) {
-      return {.m = block.column + column, .n = block.row + row, .num_m = num_columns, .num_n = num_rows};
+      return {.m = block.column, .n = block.row + row, .num_m = block.num_columns, .num_n = num_rows};
     }
-    return {.m = block.row + row, .n = block.column + column, .num_m = num_rows, .num_n = num_columns};
+    return {.m = block.row + row, .n = block.column, .num_m = num_rows, .num_n = block.num_columns};
   }
 
   // What is added to or written over has lain in memory since the last product.
-  void fetch_output(TileProduct& tile, const GemmPlace& place) const {
-    if (tile.num_steps == 0) return;
+  void fetch_output(TileStrip& strip) const {
+    if (strip.num_steps == 0) return;
     const auto element_bytes = static_cast<std::int64_t>(size_bytes(output_.c_dtype));
     const std::int64_t row_bytes = output_.num_columns * element_bytes;
-    const std::int64_t rows_per_step = blocks(place.num_m, tile.num_steps);
-    std::uintptr_t line = address(output_.c + place.m * row_bytes + place.n * element_bytes);
-    const std::uintptr_t end = line + static_cast<std::uintptr_t>(place.num_n * element_bytes);
-    for (TileFetch* fetch : {&tile.fetch[2], &tile.fetch[3]}) {
-      *fetch = line < end ? TileFetch{.first = line,
-                                      .num_lines = rows_per_step,
-                                      .stride_bytes = row_bytes,
-                                      .step_bytes = rows_per_step * row_bytes}
-                          : TileFetch{};
-      line += kLineBytes;
-    }
-  }
-
-  void write(const GemmPlace& place, const float* sums, float* turned) const {
-    if (plan_.is_swapped) transpose_sums(turned, sums);
-    write_avx512(output_, place, plan_.is_swapped ? turned : sums, kAmxSide);
+    const std::int64_t rows_per_step = blocks(std::min(kAmxSide, strip.place.num_m), strip.num_steps);
+    const std::uintptr_t line = address(output_.c + strip.place.m * row_bytes + strip.place.n * element_bytes);
+    strip.fetch[2] = {.first = line,
+                      .num_lines = rows_per_step,
+                      .stride_bytes = row_bytes,
+                      .step_bytes = rows_per_step * row_bytes,
+                      .tile_bytes = kAmxSide * (strip.is_turned ? row_bytes : element_bytes),
+                      .num_tiles = strip.num_tiles};
+    if (element_bytes == kElementBytes) return;
+    strip.fetch[3] = strip.fetch[2];
+    strip.fetch[3].first += kLineBytes;
   }
 
   WorkerTeam& team_;

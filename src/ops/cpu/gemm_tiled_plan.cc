@@ -114,7 +114,8 @@ TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t te
     cut_blocks(plan, num_threads);
   }
 
-  const std::int64_t panel_bytes = std::min(kernel.panel_k * 2, packed_row_bytes);
+  plan.panel_k = extents.k <= kernel.one_panel_k ? up(std::max<std::int64_t>(extents.k, 1), kAmxStepK) : kernel.panel_k;
+  const std::int64_t panel_bytes = plan.panel_k * 2;
   if (plan.packs_rows) {
     plan.packed_rows_bytes = static_cast<std::uint64_t>(plan.row_stretch * packed_row_bytes);
   } else {
@@ -123,7 +124,7 @@ TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t te
   if (plan.packed_for == PackedFor::kEach) {
     plan.columns_bytes = static_cast<std::uint64_t>(plan.block_columns * panel_bytes);
   }
-  if (extents.k > kernel.panel_k) {
+  if (extents.k > plan.panel_k) {
     plan.sums_bytes = static_cast<std::uint64_t>(plan.block_rows * plan.block_columns) * sizeof(float);
   }
   return plan;

@@ -18,8 +18,8 @@
 namespace sluice::cpu {
 namespace {
 
-// All that a kernel's sizes can do to a product: panels of k and their rest, blocks and their rests, more columns than
-// are packed at once, columns that each thread packs for itself.
+// All that a kernel's sizes can do to a product: panels of k and their rest, one panel instead of two, blocks and their
+// rests, more columns than are packed at once, columns that each thread packs for itself, rows near and far.
 std::vector<TiledKernel> tiled_kernels() {
   std::vector<TiledKernel> kernels;
   for (const std::int64_t panel_k : {32, 96, 1024}) {
@@ -27,6 +27,8 @@ std::vector<TiledKernel> tiled_kernels() {
       for (const std::int64_t block : {32, 64, 256}) {
         TiledKernel kernel = tiled_kernel_on<EmulatedTiles>();
         kernel.panel_k = panel_k;
+        kernel.one_panel_k = panel_k == 96 ? 128 : 0;
+        kernel.near_k = 64;
         kernel.min_block_rows = min_block_rows;
         if (min_block_rows > 0) kernel.min_own_rows = block;
         kernel.block_rows = block;
@@ -122,12 +124,13 @@ TEST(GemmTiledPlan, KeepsSumsOfAllThreadsInTheirBounds) {
   const TiledKernel kernel;
   for (const std::size_t num_threads : {1U, 2U, 7U, 16U, 64U}) {
     for (const std::int64_t m : {600, 768, 4096}) {
-      const TiledPlan plan = planned({m, 4096, 1024, num_threads}, kernel);
+      const TiledPlan plan = planned({m, 4096, 4096, num_threads}, kernel);
       const auto least = static_cast<std::uint64_t>(kernel.min_block_rows * plan.block_columns) * sizeof(float);
+      EXPECT_GT(plan.sums_bytes, 0U);
       EXPECT_LE(plan.sums_bytes, std::max(static_cast<std::uint64_t>(kernel.max_sums_bytes) / num_threads, least));
     }
   }
-  EXPECT_EQ(planned({4096, 4096, kernel.panel_k, 2}, kernel).sums_bytes, 0U) << "of one panel none are kept";
+  EXPECT_EQ(planned({4096, 4096, kernel.one_panel_k, 2}, kernel).sums_bytes, 0U) << "of one panel none are kept";
 }
 
 // What lies beside an operand is not zero times anything.
