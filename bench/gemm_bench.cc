@@ -2,6 +2,7 @@
 #include "bench/gemm_bench.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include <fmt/core.h>
@@ -104,13 +105,16 @@ class Operands {
 
 struct Timed {
   double seconds = 0;
-  std::vector<double> peaks_gflops;  // one beside each round
+  double of_peak = 0;
+  std::vector<double> peaks_gflops;  // one of each round
 };
 
-// The median over rounds, each long enough to time and each followed by a look at the peak: a CPU that shares its power
-// with neighbours changes its speed from one moment to the next, for products and peak alike.
-Timed time_product(WorkerTeam& team, const Gemm& gemm, GemmPath path, int num_rounds) {
+// The median over rounds. In each, runs that are long enough to time take turns with looks at the peak, and the best of
+// either counts: a CPU that shares its cores and its power with neighbours changes its speed from one moment to the
+// next, for products and peak alike.
+Timed time_product(WorkerTeam& team, const Gemm& gemm, const PeakMeter& peak, GemmPath path, int num_rounds) {
   constexpr double kWantedSeconds = 0.02;
+  constexpr int kTurns = 3;
   const SteadyClock clock;
   const auto run = [&](std::int64_t num_times) {
     const Stopwatch stopwatch(clock);
@@ -119,15 +123,25 @@ Timed time_product(WorkerTeam& team, const Gemm& gemm, GemmPath path, int num_ro
   };
   run(1);
   const auto num_times = static_cast<std::int64_t>(kWantedSeconds / std::max(run(1), 1e-6)) + 1;
+  const GemmExtents extents = gemm_extents(gemm);
+  const double gflop =
+      2e-9 * static_cast<double>(extents.m) * static_cast<double>(extents.n) * static_cast<double>(extents.k);
   std::vector<double> seconds;
+  std::vector<double> shares;
   Timed timed;
-  seconds.reserve(static_cast<std::size_t>(num_rounds));
-  timed.peaks_gflops.reserve(static_cast<std::size_t>(num_rounds));
   for (int round = 0; round < num_rounds; ++round) {
-    seconds.push_back(run(num_times));
-    timed.peaks_gflops.push_back(measure_peak_gflops(team, path));
+    double best_seconds = std::numeric_limits<double>::infinity();
+    double best_gflops = 0;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      best_seconds = std::min(best_seconds, run(num_times));
+      best_gflops = std::max(best_gflops, peak.gflops());
+    }
+    seconds.push_back(best_seconds);
+    shares.push_back(gflop / best_seconds / best_gflops);
+    timed.peaks_gflops.push_back(best_gflops);
   }
   timed.seconds = median(std::move(seconds));
+  timed.of_peak = median(std::move(shares));
   return timed;
 }
 
@@ -142,8 +156,12 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
   GemmBenchResult result;
   const bool has_amx = std::find(paths.begin(), paths.end(), GemmPath::kAmxBf16) != paths.end();
   if (has_amx) result.amx_zeros_gflops = measure_amx_zeros_gflops(team);
+  std::map<GemmPath, PeakMeter> meters;
   std::map<GemmPath, std::vector<double>> peaks_gflops;
-  for (const GemmPath path : paths) peaks_gflops[path].push_back(measure_peak_gflops(team, path));
+  for (const GemmPath path : paths) {
+    const PeakMeter& meter = meters.emplace(path, PeakMeter(team, path)).first->second;
+    peaks_gflops[path].push_back(meter.gflops());
+  }
   std::uint64_t num_done = 0;
   for (const Shape3& shape : kShapes) {
     progress.report("bench gemm", num_done++, std::size(kShapes));
@@ -151,7 +169,7 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
     const GemmPath path =
         options.path && gemm_path_takes(*options.path, shape.dtype) ? *options.path : best_gemm_path(shape.dtype);
     const Operands operands(shape);
-    Timed timed = time_product(team, operands.gemm(), path, options.num_rounds);
+    Timed timed = time_product(team, operands.gemm(), meters.at(path), path, options.num_rounds);
     auto& seen = peaks_gflops[path];
     seen.insert(seen.end(), timed.peaks_gflops.begin(), timed.peaks_gflops.end());
     const double gflops = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
@@ -164,7 +182,7 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
                             .form = form_name(shape.form),
                             .path = path,
                             .gflops = gflops,
-                            .of_peak = gflops / median(std::move(timed.peaks_gflops)),
+                            .of_peak = timed.of_peak,
                             .weight_gb_per_s = gb_per_s(weights, timed.seconds)});
   }
   for (auto& [path, seen] : peaks_gflops) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast matrix products of the shapes that training and generation have run on the CPU, beside what the instruction
-// that they use could reach: its peak is measured beside every round of every product, on the same threads; a product's
-// share is its median over the median of the peaks beside it.
+// that they use could reach: in every round of every product, runs of it and of the loop that finds the peak take turns
+// on the same threads. A product's share is the best of its runs over the best of the loop's, the median of all rounds.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct GemmBenchOptions {
 struct GemmBenchResult {
   struct Peak {
     GemmPath path = GemmPath::kBaseline;
-    double gflops = 0;       // median of all that were measured
+    double gflops = 0;       // median of all rounds
     double best_gflops = 0;  // the largest
   };
   struct Case {

@@ -181,29 +181,36 @@ Timing time_on_all(WorkerTeam& team, std::int64_t num_rounds, const Loop& loop_o
 }
 
 template <typename Loop>
-double best_gflops(WorkerTeam& team, const Loop& loop_of) {
+double gflops_on_all(WorkerTeam& team, std::int64_t num_rounds, const Loop& loop_of) {
+  const Timing timing = time_on_all(team, num_rounds, loop_of);
+  return timing.operations * static_cast<double>(team.num_threads()) / timing.seconds / 1e9;
+}
+
+// So many rounds that they can be timed.
+template <typename Loop>
+std::int64_t enough_rounds(WorkerTeam& team, const Loop& loop_of) {
   constexpr double kWantedSeconds = 0.02;
-  constexpr int kNumTries = 3;
   std::int64_t num_rounds = 1000;
   while (time_on_all(team, num_rounds, loop_of).seconds < kWantedSeconds) num_rounds *= 2;
-  double best = 0;
-  for (int i = 0; i < kNumTries; ++i) {
-    const Timing timing = time_on_all(team, num_rounds, loop_of);
-    best = std::max(best, timing.operations * static_cast<double>(team.num_threads()) / timing.seconds / 1e9);
-  }
-  return best;
+  return num_rounds;
 }
 
 }  // namespace
 
-double measure_peak_gflops(WorkerTeam& team, GemmPath path) {
+PeakMeter::PeakMeter(WorkerTeam& team, GemmPath path) : team_(team), path_(path) {
   const PeakOperands operands(Random(1));
-  return best_gflops(team, [&](std::int64_t num_rounds) { return loop(path, num_rounds, operands); });
+  num_rounds_ = enough_rounds(team, [&](std::int64_t num_rounds) { return loop(path, num_rounds, operands); });
+}
+
+double PeakMeter::gflops() const {
+  const PeakOperands operands(Random(1));
+  return gflops_on_all(team_, num_rounds_, [&](std::int64_t num_rounds) { return loop(path_, num_rounds, operands); });
 }
 
 double measure_amx_zeros_gflops(WorkerTeam& team) {
   const PeakOperands operands(Random(1));
-  return best_gflops(team, [&](std::int64_t num_rounds) { return loop_amx(num_rounds, operands, TileData::kZero); });
+  const auto loop_of = [&](std::int64_t num_rounds) { return loop_amx(num_rounds, operands, TileData::kZero); };
+  return gflops_on_all(team, enough_rounds(team, loop_of), loop_of);
 }
 
 }  // namespace sluice

@@ -3,13 +3,26 @@
 // memory, on all threads of a team at once.
 #pragma once
 
+#include <cstdint>
+
 #include "base/worker_team.h"
 #include "ops/cpu/gemm_path.h"
 
 namespace sluice {
 
-// Measured now, over some tens of milliseconds. The path is available.
-double measure_peak_gflops(WorkerTeam& team, GemmPath path);
+class PeakMeter {
+ public:
+  // The path is available.
+  PeakMeter(WorkerTeam& team, GemmPath path);
+
+  // Now, over some 20 milliseconds.
+  double gflops() const;
+
+ private:
+  WorkerTeam& team_;
+  GemmPath path_;
+  std::int64_t num_rounds_ = 0;  // of the loop
+};
 
 // The same loop on tiles of zeros, which take less power: no product of anything else gets there, but it shows how far
 // the CPU is throttled. AMX is available.
