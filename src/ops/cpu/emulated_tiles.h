@@ -52,6 +52,12 @@ class EmulatedTiles {
     }
     std::memcpy(tile(kSums).data(), sums.data(), sizeof(sums));
   }
+  static void narrow(std::byte* to, const float* sums) {
+    for (std::int64_t i = 0; i < 32; ++i) {
+      const BF16 half = to_bf16(sums[i]);
+      std::memcpy(to + i * std::int64_t{sizeof(half)}, &half, sizeof(half));
+    }
+  }
   static void enter() { is_configured() = true; }
   static void leave() { is_configured() = false; }
 

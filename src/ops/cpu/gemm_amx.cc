@@ -3,12 +3,19 @@
 
 #include <unistd.h>
 
+// gcc 12 takes the undefined vectors inside its own intrinsics for mistakes (gcc bug 105593).
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+#include <immintrin.h>
+
 #include <algorithm>
 #include <cstdint>
 
 #include "hwy/base.h"
 
-HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16")
+HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16,avx512f")
 namespace sluice::cpu {
 namespace {
 
@@ -43,6 +50,13 @@ struct TileRegisters {
   template <int kSums, int kRows, int kColumns>
   static void multiply() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kRows), "i"(kColumns));
+  }
+  // Sums of tdpbf16ps are zero where they would be below the least normal number, as vcvtne2ps2bf16 would make them;
+  // all others it rounds as to_bf16() does.
+  static void narrow(std::byte* to, const float* sums) {
+    __m512i halves;
+    asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(_mm512_loadu_ps(sums)), "v"(_mm512_loadu_ps(sums + 16)));
+    _mm512_storeu_si512(to, halves);
   }
   static void enter() {
     static constexpr TileConfig kConfig;

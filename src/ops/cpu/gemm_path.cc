@@ -46,7 +46,8 @@ std::vector<GemmPath> find_paths() {
     // Zen 4 does twice as many products with vdpbf16ps as with fused multiply-adds of f32, Emerald Rapids half as many.
     paths.insert(__builtin_cpu_is("intel") != 0 ? paths.end() - 1 : paths.end(), GemmPath::kAvx512Bf16);
   }
-  if (has_amx_bf16()) paths.push_back(GemmPath::kAmxBf16);
+  // A CPU with AMX has AVX512_BF16 too; a virtual machine might hide it.
+  if (__builtin_cpu_supports("avx512bf16") != 0 && has_amx_bf16()) paths.push_back(GemmPath::kAmxBf16);
   return paths;
 }
 

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/bf16.h"
 #include "hwy/base.h"
 #include "ops/cpu/gemm_kernel.h"
 #include "ops/cpu/gemm_pack_avx512.h"
@@ -56,7 +57,8 @@ struct TileStrip {
   bool is_first = false;               // there are no sums yet
   bool has_next_sums = false;          // those of the next strip follow
 
-  // Sums that are complete go to C instead.
+  // Sums that are complete go to C instead; where they only replace what was there, and are narrowed, beside the steps
+  // of the next tile.
   const GemmOutput* output = nullptr;  // none: they are not complete
   GemmPlace place;                     // of the first tile
   bool is_turned = false;              // tiles of C are transposed, and follow one another down
@@ -91,7 +93,7 @@ enum class RowTiles : std::uint8_t { kUsed, kUsedAndKept };
 
 }  // namespace sluice::cpu
 
-HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16")
+HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16,avx512f")
 namespace sluice::cpu {
 
 template <typename Unit, int kTile>
@@ -111,8 +113,26 @@ HWY_INLINE void fetch_lines(const TileFetch& fetch, std::int64_t tile, std::int6
   }
 }
 
+// A finished tile on its way to C: rows_per_step beside each step of the next.
+struct TileWrite {
+  std::byte* to = nullptr;
+  std::int64_t row_bytes = 0;
+  const float* sums = nullptr;
+  std::int64_t num_rows = 0;
+  std::int64_t rows_per_step = 0;
+};
+
+template <typename Unit>
+HWY_INLINE void write_rows(TileWrite& write) {
+  for (std::int64_t row = 0; row < write.rows_per_step && write.num_rows > 0; ++row, --write.num_rows) {
+    Unit::narrow(write.to, write.sums);
+    write.to += write.row_bytes;
+    write.sums += kAmxSide;
+  }
+}
+
 template <typename Unit, RowTiles kRowTiles>
-HWY_INLINE void sum_tile(const TileStrip& strip, std::int64_t tile, const TileRows& from) {
+HWY_INLINE void sum_tile(const TileStrip& strip, std::int64_t tile, const TileRows& from, TileWrite write) {
   constexpr std::int64_t kTileBytes = 1024;
   constexpr std::int64_t kLineBytes = 64;
   constexpr std::int64_t kStepBytes = 2 * kTileBytes;
@@ -154,6 +174,7 @@ HWY_INLINE void sum_tile(const TileStrip& strip, std::int64_t tile, const TileRo
       Unit::template store<5>(kept + kTileBytes, kLineBytes);
       kept += kStepBytes;
     }
+    write_rows<Unit>(write);
     for (const TileFetch& fetch : strip.fetch) fetch_lines(fetch, tile, step);
     for (std::int64_t at = 0; next < next_end && at < kSumsBytesPerStep; at += kLineBytes, next += kLineBytes) {
       __builtin_prefetch(next, 0, 3);
@@ -177,22 +198,41 @@ HWY_INLINE GemmPlace place_of_tile(const TileStrip& strip, std::int64_t tile) {
   return place;
 }
 
+// Writes a finished tile, or says how to beside the next.
+inline TileWrite finish_tile(const TileStrip& strip, std::int64_t tile) {
+  if (strip.is_turned) transpose_sums(strip.turned, strip.summed);
+  const float* const sums = strip.is_turned ? strip.turned : strip.summed;
+  const GemmOutput& output = *strip.output;
+  const GemmPlace place = place_of_tile(strip, tile);
+  const bool is_whole = output.c_dtype == DType::kBF16 && output.into == Into::kOverwrite && output.bias == nullptr &&
+                        place.num_n == kAmxSide;
+  if (!is_whole || strip.num_steps == 0 || tile + 1 == strip.num_tiles) {
+    write_avx512(output, place, sums, kAmxSide);
+    return {};
+  }
+  const std::int64_t row_bytes = output.num_columns * std::int64_t{sizeof(BF16)};
+  return {.to = output.c + place.m * row_bytes + place.n * std::int64_t{sizeof(BF16)},
+          .row_bytes = row_bytes,
+          .sums = sums,
+          .num_rows = place.num_m,
+          .rows_per_step = (place.num_m + strip.num_steps - 1) / strip.num_steps};
+}
+
 // A Unit has, for registers that are template arguments: zero<t>(), load<t>(from, stride_bytes), load_once<t>(from,
 // stride_bytes) for what is not to stay in the L1, store<t>(to, stride_bytes), multiply<sums, rows, columns>(), and
-// enter() and leave() around them.
+// enter() and leave() around them. narrow(to, sums) rounds 32 sums as to_bf16() does.
 template <typename Unit>
 void multiply_tiled(const TileStrip& strip) {
+  TileWrite write;
   for (std::int64_t tile = 0; tile < strip.num_tiles; ++tile) {
     if (strip.kept == nullptr) {
-      sum_tile<Unit, RowTiles::kUsed>(strip, tile, strip.rows);
+      sum_tile<Unit, RowTiles::kUsed>(strip, tile, strip.rows, write);
     } else if (tile == 0) {
-      sum_tile<Unit, RowTiles::kUsedAndKept>(strip, tile, strip.rows);
+      sum_tile<Unit, RowTiles::kUsedAndKept>(strip, tile, strip.rows, write);
     } else {
-      sum_tile<Unit, RowTiles::kUsed>(strip, tile, {.first = strip.kept});
+      sum_tile<Unit, RowTiles::kUsed>(strip, tile, {.first = strip.kept}, write);
     }
-    if (strip.output == nullptr) continue;
-    if (strip.is_turned) transpose_sums(strip.turned, strip.summed);
-    write_avx512(*strip.output, place_of_tile(strip, tile), strip.is_turned ? strip.turned : strip.summed, kAmxSide);
+    if (strip.output != nullptr) write = finish_tile(strip, tile);
   }
 }
 

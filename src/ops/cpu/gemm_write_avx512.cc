@@ -55,69 +55,37 @@ inline __m512i rounded(__m512 value) {
 alignas(64) constexpr std::uint16_t kUpperHalves[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
                                                         33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
 
-inline __m512i narrowed(Row row) {
-  return _mm512_permutex2var_epi16(rounded(row.left), _mm512_load_si512(kUpperHalves), rounded(row.right));
-}
-
-// The instruction rounds alike but for numbers below the least normal one, which it takes for zeros. As assembly: with
-// the compiler's own, none of this could be inlined where AVX512_BF16 is not asked for.
-inline __m512i narrowed_by_instruction(Row row) {
-  constexpr int kDenormal = 0x20;
-  const auto left = static_cast<unsigned>(_mm512_fpclass_ps_mask(row.left, kDenormal));
-  const auto right = static_cast<unsigned>(_mm512_fpclass_ps_mask(row.right, kDenormal));
-  if ((left | right) != 0) [[unlikely]]
-    return narrowed(row);
-  __m512i halves;
-  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(row.left), "v"(row.right));
-  return halves;
-}
-
 inline void store(std::byte* to, DType dtype, Columns columns, Row row) {
   if (dtype == DType::kF32) {
     _mm512_mask_storeu_ps(to, columns.left, row.left);
     _mm512_mask_storeu_ps(to + 64, columns.right, row.right);
     return;
   }
-  _mm512_mask_storeu_epi16(to, columns.all, narrowed(row));
-}
-
-// All columns of a tile, which only replace what was there.
-template <__m512i kNarrow(Row)>
-void write_whole_rows(std::byte* to, std::int64_t row_bytes, const float* sums, std::int64_t stride,
-                      std::int64_t num_rows) {
-  for (std::int64_t row = 0; row < num_rows; ++row, to += row_bytes, sums += stride) {
-    _mm512_storeu_si512(to, kNarrow({_mm512_loadu_ps(sums), _mm512_loadu_ps(sums + 16)}));
-  }
+  const __m512i halves =
+      _mm512_permutex2var_epi16(rounded(row.left), _mm512_load_si512(kUpperHalves), rounded(row.right));
+  _mm512_mask_storeu_epi16(to, columns.all, halves);
 }
 
 }  // namespace
 
 void write_avx512(const GemmOutput& output, const GemmPlace& place, const float* sums, std::int64_t stride) {
-  static const bool kHasInstruction = __builtin_cpu_supports("avx512bf16") != 0;
   CHECK(place.num_n <= 32, "a tile has 32 columns at most");
-  const auto element_bytes = static_cast<std::int64_t>(size_bytes(output.c_dtype));
-  const std::int64_t row_bytes = output.num_columns * element_bytes;
-  std::byte* to = output.c + place.m * row_bytes + place.n * element_bytes;
-  if (output.c_dtype == DType::kBF16 && output.into == Into::kOverwrite && output.bias == nullptr &&
-      place.num_n == 32) {
-    (kHasInstruction ? write_whole_rows<narrowed_by_instruction> : write_whole_rows<narrowed>)(to, row_bytes, sums,
-                                                                                               stride, place.num_m);
-    return;
-  }
   const auto all = static_cast<__mmask32>((std::uint64_t{1} << static_cast<unsigned>(place.num_n)) - 1U);
   const Columns columns{.all = all, .left = static_cast<__mmask16>(all), .right = static_cast<__mmask16>(all >> 16)};
+  const auto element_bytes = static_cast<std::int64_t>(size_bytes(output.c_dtype));
   Row bias{_mm512_setzero_ps(), _mm512_setzero_ps()};
   if (output.bias != nullptr) {
     const auto bias_bytes = static_cast<std::int64_t>(size_bytes(output.bias_dtype));
     bias = load(output.bias + place.n * bias_bytes, output.bias_dtype, columns);
   }
+  std::byte* to = output.c + (place.m * output.num_columns + place.n) * element_bytes;
   for (std::int64_t m = 0; m < place.num_m; ++m) {
     Row row{_mm512_maskz_loadu_ps(columns.left, sums), _mm512_maskz_loadu_ps(columns.right, sums + 16)};
     if (output.bias != nullptr) row = add(row, bias);
     if (output.into == Into::kAdd) row = add(row, load(to, output.c_dtype, columns));
     store(to, output.c_dtype, columns, row);
     sums += stride;
-    to += row_bytes;
+    to += output.num_columns * element_bytes;
   }
 }
 
