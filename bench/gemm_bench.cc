@@ -105,6 +105,7 @@ class Operands {
 
 struct Timed {
   double seconds = 0;
+  double gflops = 0;
   double of_peak = 0;
   std::vector<double> peaks_gflops;  // one of each round
 };
@@ -141,6 +142,7 @@ Timed time_product(WorkerTeam& team, const Gemm& gemm, const PeakMeter& peak, Ge
     timed.peaks_gflops.push_back(best_gflops);
   }
   timed.seconds = median(std::move(seconds));
+  timed.gflops = gflop / timed.seconds;
   timed.of_peak = median(std::move(shares));
   return timed;
 }
@@ -172,8 +174,6 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
     Timed timed = time_product(team, operands.gemm(), meters.at(path), path, options.num_rounds);
     auto& seen = peaks_gflops[path];
     seen.insert(seen.end(), timed.peaks_gflops.begin(), timed.peaks_gflops.end());
-    const double gflops = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                          static_cast<double>(shape.k) / timed.seconds;
     const auto weights = static_cast<std::uint64_t>(shape.n * shape.k) * size_bytes(shape.dtype);
     result.cases.push_back({.m = shape.m,
                             .n = shape.n,
@@ -181,7 +181,7 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
                             .dtype = shape.dtype,
                             .form = form_name(shape.form),
                             .path = path,
-                            .gflops = gflops,
+                            .gflops = timed.gflops,
                             .of_peak = timed.of_peak,
                             .weight_gb_per_s = gb_per_s(weights, timed.seconds)});
   }

@@ -18,7 +18,6 @@ namespace sluice {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
-constexpr std::uint64_t kHugePageBytes = 2 * kMiB;
 constexpr std::uint64_t kPopulatedAtOnce = 64 * kMiB;
 
 // MADV_POPULATE_WRITE is of Linux 5.14; before it a page arrives when something is written there.

@@ -9,6 +9,8 @@
 
 namespace sluice {
 
+inline constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;  // memory of less has small pages only
+
 class PageMemory {
  public:
   PageMemory() = default;

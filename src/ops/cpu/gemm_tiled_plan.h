@@ -34,8 +34,8 @@ struct TiledPlan {
   // Scratch of all.
   std::uint64_t packed_rows_bytes = 0;
   std::uint64_t packed_columns_bytes = 0;
-  // Scratch of each thread: S where it packs for itself, 32 kept rows of R, and the sums of a block from
-  // panel to panel.
+  // Scratch of each thread: S where it packs for itself, 32 kept rows of R, and the sums of a block from panel to
+  // panel.
   std::uint64_t columns_bytes = 0;
   std::uint64_t kept_bytes = 0;
   std::uint64_t sums_bytes = 0;
