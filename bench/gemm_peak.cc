@@ -210,7 +210,11 @@ double PeakMeter::gflops() const {
 double measure_amx_zeros_gflops(WorkerTeam& team) {
   const PeakOperands operands(Random(1));
   const auto loop_of = [&](std::int64_t num_rounds) { return loop_amx(num_rounds, operands, TileData::kZero); };
-  return gflops_on_all(team, enough_rounds(team, loop_of), loop_of);
+  constexpr int kTries = 3;  // a neighbour may disturb one
+  const std::int64_t num_rounds = enough_rounds(team, loop_of);
+  double best = 0;
+  for (int i = 0; i < kTries; ++i) best = std::max(best, gflops_on_all(team, num_rounds, loop_of));
+  return best;
 }
 
 }  // namespace sluice
