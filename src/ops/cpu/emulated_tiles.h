@@ -58,8 +58,36 @@ class EmulatedTiles {
       std::memcpy(to + i * std::int64_t{sizeof(half)}, &half, sizeof(half));
     }
   }
-  static void enter() { is_configured() = true; }
-  static void leave() { is_configured() = false; }
+  static void add(float* to, const float* more) {
+    for (std::int64_t i = 0; i < 32; ++i) to[i] += more[i];
+  }
+  static void add_total(float* to, const float* before, const float* sums) {
+    for (std::int64_t i = 0; i < 32; ++i) to[i] += before[i] + sums[i];
+  }
+  static void narrow_total(std::byte* to, const float* before, const float* sums) {
+    std::array<float, 32> total;
+    for (std::size_t i = 0; i < 32; ++i) total[i] = before[i] + sums[i];
+    narrow(to, total.data());
+  }
+  static void copy_line(std::byte* to, const std::byte* from) { std::memcpy(to, from, kRowBytes); }
+  static void narrow_turned(std::byte* to, const float* sums, const float* before) {
+    for (std::int64_t column = 0; column < 16; ++column, to += kRowBytes) {
+      std::array<float, 32> total;
+      for (std::int64_t row = 0; row < 32; ++row) {
+        const float more = before == nullptr ? 0 : before[row * 32 + column];
+        total[static_cast<std::size_t>(row)] = sums[row * 32 + column] + more;
+      }
+      narrow(to, total.data());
+    }
+  }
+  static std::uint32_t enter() {
+    is_configured() = true;
+    return 1;
+  }
+  static void leave(std::uint32_t entered) {
+    CHECK(entered == 1, "what enter() returned comes back");
+    is_configured() = false;
+  }
 
  private:
   static constexpr std::int64_t kRows = 16;

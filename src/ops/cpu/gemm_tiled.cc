@@ -163,7 +163,8 @@ class TiledGemm {
 
   void sum_block(const Block& block, const Scratch& scratch) const {
     panels_.front().wait();
-    kernel_.enter();
+    TilePending pending;
+    const std::uint32_t entered = kernel_.enter();
     for (std::int64_t panel = 0; panel < num_panels(); ++panel) {
       panels_[static_cast<std::size_t>(panel)].wait();
       const std::byte* columns = nullptr;
@@ -176,15 +177,16 @@ class TiledGemm {
         columns = scratch.columns;
       }
       for (std::int64_t row = 0; row < block.num_rows; row += kAmxSide) {
-        sum_rows(block, scratch, panel, row, columns);
+        sum_rows(block, scratch, panel, row, columns, pending);
       }
     }
-    kernel_.leave();
+    kernel_.finish(pending);
+    kernel_.leave(entered);
   }
 
   // 32 rows of a block with all its columns.
   void sum_rows(const Block& block, const Scratch& scratch, std::int64_t panel, std::int64_t row,
-                const std::byte* columns) const {
+                const std::byte* columns, TilePending& pending) const {
     const std::int64_t k = padded(panel_k(panel));
     const std::int64_t num_across = blocks(block.num_columns, kAmxSide);
     const std::int64_t first_tile = row / kAmxSide * num_across;
@@ -197,17 +199,21 @@ class TiledGemm {
                     .column_bytes = kAmxSide * k * kElementBytes,
                     .sums = scratch.sums + first_tile * kTileSums,
                     .is_first = panel == 0,
-                    .has_next_sums = num_panels() > 1,
                     .output = is_last ? &output_ : nullptr,
                     .place = place_of(block, row),
-                    .is_turned = plan_.is_swapped,
                     .summed = scratch.summed,
-                    .turned = scratch.turned};
+                    .turned = plan_.is_swapped ? scratch.turned : nullptr,
+                    .pending = &pending};
+    strip.rows_per_step = blocks(kAmxSide, std::max<std::int64_t>(strip.num_steps - 3, 1));
     // Rows that are loaded from afar are kept for the other columns.
     if (strip.rows.row_bytes != TileRows{}.row_bytes && num_across > 1) strip.kept = scratch.kept;
     strip.fetch[0] = next_rows(block, panel, row, num_across);
     strip.fetch[1] = next_columns(block, panel, first_tile, num_across, strip.num_steps);
-    if (is_last) fetch_output(strip);
+    if (is_last) {
+      fetch_output(strip);
+    } else if (panel == 0) {
+      strip.fetch[2] = sums_of(strip);
+    }
     kernel_.multiply(strip);
   }
 
@@ -304,11 +310,26 @@ class TiledGemm {
                       .num_lines = rows_per_step,
                       .stride_bytes = row_bytes,
                       .step_bytes = rows_per_step * row_bytes,
-                      .tile_bytes = kAmxSide * (strip.is_turned ? row_bytes : element_bytes),
+                      .tile_bytes = kAmxSide * (plan_.is_swapped ? row_bytes : element_bytes),
                       .num_tiles = strip.num_tiles};
-    if (element_bytes == kElementBytes) return;
-    strip.fetch[3] = strip.fetch[2];
-    strip.fetch[3].first += kLineBytes;
+    if (element_bytes > kElementBytes) {
+      strip.fetch[3] = strip.fetch[2];
+      strip.fetch[3].first += kLineBytes;
+    } else if (plan_.is_swapped && num_panels() > 1) {  // they are transposed many at once
+      strip.fetch[3] = sums_of(strip);
+    }
+  }
+
+  // Most are added to in one run, which the CPU foresees better than they could be fetched.
+  static TileFetch sums_of(const TileStrip& strip) {
+    constexpr std::int64_t kSumsBytes = kTileSums * std::int64_t{sizeof(float)};
+    const std::int64_t num_lines = blocks(kSumsBytes / kLineBytes, strip.num_steps);
+    return {.first = reinterpret_cast<std::uintptr_t>(strip.sums),
+            .num_lines = num_lines,
+            .stride_bytes = kLineBytes,
+            .step_bytes = num_lines * kLineBytes,
+            .tile_bytes = kSumsBytes,
+            .num_tiles = strip.num_tiles};
   }
 
   WorkerTeam& team_;

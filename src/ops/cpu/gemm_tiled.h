@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products on AMX tiles, of bf16 operands. Where one has k along, as weights and activations do in all products
 // but the gradients of weights, its tiles are loaded from where it lies, and only the other is packed. An element of C
-// is summed from the first of k to the last, whatever the blocks and threads.
+// is summed panel by panel of k, each from its first to its last, whatever the blocks and threads.
 #pragma once
 
 #include "base/worker_team.h"

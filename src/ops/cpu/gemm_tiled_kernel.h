@@ -43,8 +43,18 @@ struct TileRows {
   std::int64_t step_bytes = 2048;  // from a step in k to the next
 };
 
-// 32 rows of R with the column tiles of S that a block has. Between two tiles there is next to nothing to do, for the
-// CPU looks ahead about one step: whatever it does there, it does while no tile is multiplied.
+// A tile whose sums are still in the registers: where they go, and what else is to be done with them. That is done
+// beside the steps of the next tile, for the CPU looks ahead about one step: whatever it does between two tiles, it
+// does while none is multiplied.
+struct TilePending {
+  float* sums = nullptr;               // (32, 32), where the registers go; none: nothing is pending
+  float* before = nullptr;             // of the panels before, as large: they are added to these; none: there are none
+  const GemmOutput* output = nullptr;  // where all are added up they go to C; none: more panels follow
+  GemmPlace place = {};                // in C
+  float* turned = nullptr;             // as large: C has them transposed, and here is room for that
+};
+
+// 32 rows of R with the column tiles of S that a block has.
 struct TileStrip {
   std::int64_t num_tiles = 0;
   std::int64_t num_steps = 0;
@@ -53,19 +63,15 @@ struct TileStrip {
   std::byte* kept = nullptr;           // where the first tile packs the rows for the others; none: they are packed
   const std::byte* columns = nullptr;  // packed
   std::int64_t column_bytes = 0;       // of a tile
-  float* sums = nullptr;               // (32, 32) for each tile, dense: what is added to, and where the result goes
-  bool is_first = false;               // there are no sums yet
-  bool has_next_sums = false;          // those of the next strip follow
-
-  // Sums that are complete go to C instead; where they only replace what was there, and are narrowed, beside the steps
-  // of the next tile.
-  const GemmOutput* output = nullptr;  // none: they are not complete
+  float* sums = nullptr;               // (32, 32) for each tile, dense: those of the panels before, and of this
+  bool is_first = false;               // there are none before
+  const GemmOutput* output = nullptr;  // none: this panel is not the last
   GemmPlace place;                     // of the first tile
-  bool is_turned = false;              // tiles of C are transposed, and follow one another down
   float* summed = nullptr;             // (32, 32)
-  float* turned = nullptr;             // as large
-
-  TileFetch fetch[4];  // rows, columns, and of C the left and the right lines
+  float* turned = nullptr;             // as large; tiles of C are transposed, and follow one another down
+  TilePending* pending = nullptr;      // the tile before, and then the last one of this strip
+  std::int64_t rows_per_step = 0;      // of the tile before, finished beside each step
+  TileFetch fetch[4];                  // rows, columns, and of C, or of the first sums, the left and the right lines
 };
 
 // The sizes were measured on Emerald Rapids with 1 and 2 threads. 32 kept rows (32 KiB) are at home in an L1 of 48 KiB,
@@ -84,16 +90,17 @@ struct TiledKernel {
   std::int64_t max_packed_bytes = 32 << 20;  // of what is packed for all threads, unless 32 columns are more
 
   void (*multiply)(const TileStrip& strip) = nullptr;
-  // Around the multiplications of one thread.
-  void (*enter)() = nullptr;
-  void (*leave)() = nullptr;
+  void (*finish)(TilePending& pending) = nullptr;
+  // Around these, in each thread; what enter() returns is for leave().
+  std::uint32_t (*enter)() = nullptr;
+  void (*leave)(std::uint32_t entered) = nullptr;
 };
 
 enum class RowTiles : std::uint8_t { kUsed, kUsedAndKept };
 
 }  // namespace sluice::cpu
 
-HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16,avx512f")
+HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16,avx,avx2,fma,avx512f,avx512bw,avx512vl")
 namespace sluice::cpu {
 
 template <typename Unit, int kTile>
@@ -113,127 +120,291 @@ HWY_INLINE void fetch_lines(const TileFetch& fetch, std::int64_t tile, std::int6
   }
 }
 
-// A finished tile on its way to C: rows_per_step beside each step of the next.
-struct TileWrite {
-  std::byte* to = nullptr;
-  std::int64_t row_bytes = 0;
-  const float* sums = nullptr;
-  std::int64_t num_rows = 0;
-  std::int64_t rows_per_step = 0;
+inline constexpr std::int64_t kSumRowBytes = kAmxSide * std::int64_t{sizeof(float)};
+
+// What is left to do with a tile that has been stored.
+enum class RestOf : std::uint8_t {
+  kNothing,
+  kAdd,          // sums are added to what is there: those of the panels before, or C
+  kAddTotal,     // sums and those of the panels before are added to what is there
+  kNarrow,       // sums are rounded
+  kNarrowTotal,  // sums and those of the panels before are added up and rounded
+  kTurn,         // as these two, and transposed beside the first steps; the rows of that go to C beside the others
+  kWrite,        // all else that C may want, at once
 };
 
+struct TileRest {
+  const float* sums = nullptr;
+  const float* before = nullptr;
+  std::byte* to = nullptr;
+  std::int64_t row_bytes = 0;  // there
+  std::int64_t num_rows = 0;
+  std::int64_t tile_bytes = 0;  // from there to where the next tile of the strip goes
+  std::byte* turned = nullptr;
+};
+
+inline RestOf kind_of(const TilePending& pending) {
+  if (pending.sums == nullptr) return RestOf::kNothing;
+  const bool is_total = pending.before != nullptr;
+  if (pending.output == nullptr) return is_total ? RestOf::kAdd : RestOf::kNothing;
+  const GemmOutput& output = *pending.output;
+  if (output.bias != nullptr || pending.place.num_n < kAmxSide) return RestOf::kWrite;
+  const bool is_turned = pending.turned != nullptr;
+  if (output.c_dtype == DType::kBF16 && output.into == Into::kOverwrite) {
+    if (is_turned) return RestOf::kTurn;
+    return is_total ? RestOf::kNarrowTotal : RestOf::kNarrow;
+  }
+  if (output.c_dtype == DType::kF32 && output.into == Into::kAdd && !is_turned) {
+    return is_total ? RestOf::kAddTotal : RestOf::kAdd;
+  }
+  return RestOf::kWrite;
+}
+
+inline TileRest rest_of(const TilePending& pending) {
+  if (pending.output == nullptr) {
+    return {.sums = pending.sums,
+            .to = reinterpret_cast<std::byte*>(pending.before),
+            .row_bytes = kSumRowBytes,
+            .num_rows = kAmxSide,
+            .tile_bytes = kAmxSide * kSumRowBytes};
+  }
+  const auto element_bytes = static_cast<std::int64_t>(size_bytes(pending.output->c_dtype));
+  const std::int64_t row_bytes = pending.output->num_columns * element_bytes;
+  return {.sums = pending.sums,
+          .before = pending.before,
+          .to = pending.output->c + pending.place.m * row_bytes + pending.place.n * element_bytes,
+          .row_bytes = row_bytes,
+          .num_rows = pending.place.num_m,
+          .tile_bytes = kAmxSide * (pending.turned != nullptr ? row_bytes : element_bytes),
+          .turned = reinterpret_cast<std::byte*>(pending.turned)};
+}
+
+inline constexpr std::int64_t kTurnedBytes = kAmxSide * std::int64_t{sizeof(BF16)};  // a row
+inline constexpr std::int64_t kTurns = 2;
+
+// 16 of 32 columns.
 template <typename Unit>
-HWY_INLINE void write_rows(TileWrite& write) {
-  for (std::int64_t row = 0; row < write.rows_per_step && write.num_rows > 0; ++row, --write.num_rows) {
-    Unit::narrow(write.to, write.sums);
-    write.to += write.row_bytes;
-    write.sums += kAmxSide;
+HWY_INLINE void turn(const TileRest& rest, std::int64_t idx) {
+  const std::int64_t row = idx * kAmxSide / kTurns;
+  Unit::narrow_turned(rest.turned + row * kTurnedBytes, rest.sums + row,
+                      rest.before == nullptr ? nullptr : rest.before + row);
+}
+
+template <typename Unit, RestOf kKind>
+HWY_INLINE void finish_row(const TileRest& rest, std::int64_t row) {
+  std::byte* const to = rest.to + row * rest.row_bytes;
+  const float* const sums = rest.sums + row * kAmxSide;
+  const float* const before = rest.before + row * kAmxSide;
+  if constexpr (kKind == RestOf::kAdd) Unit::add(reinterpret_cast<float*>(to), sums);
+  if constexpr (kKind == RestOf::kAddTotal) Unit::add_total(reinterpret_cast<float*>(to), before, sums);
+  if constexpr (kKind == RestOf::kNarrow) Unit::narrow(to, sums);
+  if constexpr (kKind == RestOf::kNarrowTotal) Unit::narrow_total(to, before, sums);
+  if constexpr (kKind == RestOf::kTurn) Unit::copy_line(to, rest.turned + row * kTurnedBytes);
+}
+
+template <typename Unit>
+void write_tile(const TilePending& pending) {
+  const float* sums = pending.sums;
+  if (pending.before != nullptr) {
+    for (std::int64_t at = 0; at < kAmxSide * kAmxSide; at += kAmxSide) Unit::add(pending.before + at, sums + at);
+    sums = pending.before;
+  }
+  if (pending.turned != nullptr) {
+    transpose_sums(pending.turned, sums);
+    sums = pending.turned;
+  }
+  write_avx512(*pending.output, pending.place, sums, kAmxSide);
+}
+
+// Calls with the kind as a constant: asked beside each step it would be foreseen wrong.
+template <typename Call>
+HWY_INLINE void with_kind(RestOf kind, const Call& call) {
+  switch (kind) {
+    case RestOf::kNothing:
+      return call.template operator()<RestOf::kNothing>();
+    case RestOf::kAdd:
+      return call.template operator()<RestOf::kAdd>();
+    case RestOf::kAddTotal:
+      return call.template operator()<RestOf::kAddTotal>();
+    case RestOf::kNarrow:
+      return call.template operator()<RestOf::kNarrow>();
+    case RestOf::kNarrowTotal:
+      return call.template operator()<RestOf::kNarrowTotal>();
+    case RestOf::kTurn:
+      return call.template operator()<RestOf::kTurn>();
+    case RestOf::kWrite:
+      return call.template operator()<RestOf::kWrite>();
   }
 }
 
-template <typename Unit, RowTiles kRowTiles>
-HWY_INLINE void sum_tile(const TileStrip& strip, std::int64_t tile, const TileRows& from, TileWrite write) {
-  constexpr std::int64_t kTileBytes = 1024;
-  constexpr std::int64_t kLineBytes = 64;
-  constexpr std::int64_t kStepBytes = 2 * kTileBytes;
-  constexpr std::int64_t kSumRowBytes = kAmxSide * std::int64_t{sizeof(float)};
-  constexpr std::int64_t kSumsBytes = kAmxSide * kSumRowBytes;
-  constexpr std::int64_t kSumsBytesPerStep = 4 * kLineBytes;
+template <typename Unit, int kSums>
+HWY_INLINE void store_sums(float* to) {
   constexpr std::int64_t kRight = kAmxSide / 2;
   constexpr std::int64_t kBelow = kAmxSide * kAmxSide / 2;
-  float* const sums = strip.sums + tile * kAmxSide * kAmxSide;
-  if (strip.is_first) {
-    Unit::template zero<0>();
-    Unit::template zero<1>();
-    Unit::template zero<2>();
-    Unit::template zero<3>();
-  } else {
-    Unit::template load<0>(sums, kSumRowBytes);
-    Unit::template load<1>(sums + kRight, kSumRowBytes);
-    Unit::template load<2>(sums + kBelow, kSumRowBytes);
-    Unit::template load<3>(sums + kBelow + kRight, kSumRowBytes);
+  if (to == nullptr) return;
+  Unit::template store<kSums>(to + (kSums & 1) * kRight + (kSums >> 1) * kBelow, kSumRowBytes);
+}
+
+template <typename Unit>
+void finish_tile(TilePending& pending) {
+  store_sums<Unit, 0>(pending.sums);
+  store_sums<Unit, 1>(pending.sums);
+  store_sums<Unit, 2>(pending.sums);
+  store_sums<Unit, 3>(pending.sums);
+  with_kind(kind_of(pending), [&]<RestOf kKind>() {
+    if constexpr (kKind == RestOf::kWrite) {
+      write_tile<Unit>(pending);
+    } else if constexpr (kKind != RestOf::kNothing) {
+      const TileRest rest = rest_of(pending);
+      for (std::int64_t idx = 0; kKind == RestOf::kTurn && idx < kTurns; ++idx) turn<Unit>(rest, idx);
+      for (std::int64_t row = 0; row < rest.num_rows; ++row) finish_row<Unit, kKind>(rest, row);
+    }
+  });
+  pending = {};
+}
+
+enum class TileStep : std::uint8_t { kFirst, kOther };
+
+template <typename Unit, TileStep kStep, int kSums>
+HWY_INLINE void begin_sums(float* pending) {
+  if constexpr (kStep == TileStep::kFirst) {
+    store_sums<Unit, kSums>(pending);
+    Unit::template zero<kSums>();
   }
+}
+
+// One step, the first of which sends the sums of the tile before to their place, each as it becomes ready.
+template <typename Unit, RowTiles kRowTiles, TileStep kStep>
+HWY_INLINE void multiply_step(const std::byte* columns, const std::byte* rows, const TileRows& from, bool is_near,
+                              float* pending, std::byte* kept) {
+  constexpr std::int64_t kTileBytes = 1024;
+  constexpr std::int64_t kLineBytes = 64;
+  // Columns come from the L2, each tile of them once, past the L1, where the rows are.
+  Unit::template load_once<6>(columns, kLineBytes);
+  load_rows<Unit, 4>(rows, from.row_bytes, is_near);
+  begin_sums<Unit, kStep, 0>(pending);
+  Unit::template multiply<0, 4, 6>();
+  load_rows<Unit, 5>(rows + from.half_bytes, from.row_bytes, is_near);
+  begin_sums<Unit, kStep, 2>(pending);
+  Unit::template multiply<2, 5, 6>();
+  Unit::template load_once<7>(columns + kTileBytes, kLineBytes);
+  begin_sums<Unit, kStep, 1>(pending);
+  Unit::template multiply<1, 4, 7>();
+  begin_sums<Unit, kStep, 3>(pending);
+  Unit::template multiply<3, 5, 7>();
+  if constexpr (kRowTiles == RowTiles::kUsedAndKept) {
+    Unit::template store<4>(kept, kLineBytes);
+    Unit::template store<5>(kept + kTileBytes, kLineBytes);
+  }
+}
+
+HWY_INLINE void fetch_beside(const TileStrip& strip, std::int64_t tile, std::int64_t step) {
+  for (const TileFetch& lines : strip.fetch) fetch_lines(lines, tile, step);
+}
+
+// A tile of a strip, and beside its steps what is left of the tile before: `stored` is where that goes first.
+template <typename Unit, RowTiles kRowTiles, RestOf kKind, typename Write>
+HWY_INLINE void sum_tile(const TileStrip& strip, std::int64_t tile, const TileRows& from, float* stored,
+                         const TileRest& rest, const Write& write) {
+  constexpr std::int64_t kStepBytes = 2048;
   const std::byte* rows = from.first;
   const std::byte* columns = strip.columns + tile * strip.column_bytes;
   std::byte* kept = strip.kept;
-  const auto* next = reinterpret_cast<const std::byte*>(sums) + kSumsBytes;
-  const std::byte* const next_end = strip.has_next_sums ? next + kSumsBytes : next;
-  for (std::int64_t step = 0; step < strip.num_steps; ++step) {
-    const bool is_near = kRowTiles == RowTiles::kUsed && step < strip.num_near_steps;
-    // Columns come from the L2, each tile of them once, past the L1, where the rows are.
-    Unit::template load_once<6>(columns, kLineBytes);
-    load_rows<Unit, 4>(rows, from.row_bytes, is_near);
-    Unit::template multiply<0, 4, 6>();
-    load_rows<Unit, 5>(rows + from.half_bytes, from.row_bytes, is_near);
-    Unit::template multiply<2, 5, 6>();
-    Unit::template load_once<7>(columns + kTileBytes, kLineBytes);
-    Unit::template multiply<1, 4, 7>();
-    Unit::template multiply<3, 5, 7>();
-    if constexpr (kRowTiles == RowTiles::kUsedAndKept) {
-      Unit::template store<4>(kept, kLineBytes);
-      Unit::template store<5>(kept + kTileBytes, kLineBytes);
-      kept += kStepBytes;
-    }
-    write_rows<Unit>(write);
-    for (const TileFetch& fetch : strip.fetch) fetch_lines(fetch, tile, step);
-    for (std::int64_t at = 0; next < next_end && at < kSumsBytesPerStep; at += kLineBytes, next += kLineBytes) {
-      __builtin_prefetch(next, 0, 3);
-    }
+  const auto is_near = [&](std::int64_t step) { return kRowTiles == RowTiles::kUsed && step < strip.num_near_steps; };
+  multiply_step<Unit, kRowTiles, TileStep::kFirst>(columns, rows, from, is_near(0), stored, kept);
+  fetch_beside(strip, tile, 0);
+  if constexpr (kKind == RestOf::kWrite) write();
+  constexpr bool kHasRows = kKind != RestOf::kNothing && kKind != RestOf::kWrite;
+  std::int64_t row = 0;
+  for (std::int64_t step = 1; step < strip.num_steps; ++step) {
     rows += from.step_bytes;
     columns += kStepBytes;
+    if constexpr (kRowTiles == RowTiles::kUsedAndKept) kept += kStepBytes;
+    multiply_step<Unit, kRowTiles, TileStep::kOther>(columns, rows, from, is_near(step), nullptr, kept);
+    if (kKind == RestOf::kTurn && step <= kTurns) {
+      turn<Unit>(rest, step - 1);
+    } else if constexpr (kHasRows) {
+      // As many at each step: what changes from step to step is foreseen wrong.
+      const std::int64_t end = std::min(row + strip.rows_per_step, rest.num_rows);
+      for (; row < end; ++row) finish_row<Unit, kKind>(rest, row);
+    }
+    fetch_beside(strip, tile, step);
   }
-  float* const to = strip.output != nullptr ? strip.summed : sums;
-  Unit::template store<0>(to, kSumRowBytes);
-  Unit::template store<1>(to + kRight, kSumRowBytes);
-  Unit::template store<2>(to + kBelow, kSumRowBytes);
-  Unit::template store<3>(to + kBelow + kRight, kSumRowBytes);
+  if constexpr (kHasRows) {
+    for (std::int64_t idx = strip.num_steps - 1; kKind == RestOf::kTurn && idx < kTurns; ++idx) turn<Unit>(rest, idx);
+    for (; row < rest.num_rows; ++row) finish_row<Unit, kKind>(rest, row);
+  }
 }
 
-HWY_INLINE GemmPlace place_of_tile(const TileStrip& strip, std::int64_t tile) {
-  GemmPlace place = strip.place;
-  std::int64_t& first = strip.is_turned ? place.m : place.n;
-  std::int64_t& count = strip.is_turned ? place.num_m : place.num_n;
+inline TilePending pending_tile(const TileStrip& strip, std::int64_t tile) {
+  float* const sums = strip.sums + tile * kAmxSide * kAmxSide;
+  if (strip.output == nullptr && strip.is_first) return {.sums = sums};
+  TilePending pending{.sums = strip.summed, .before = strip.is_first ? nullptr : sums};
+  if (strip.output == nullptr) return pending;
+  pending.output = strip.output;
+  pending.place = strip.place;
+  pending.turned = strip.turned;
+  const bool is_turned = strip.turned != nullptr;
+  std::int64_t& first = is_turned ? pending.place.m : pending.place.n;
+  std::int64_t& count = is_turned ? pending.place.num_m : pending.place.num_n;
   first += tile * kAmxSide;
   count = std::min(kAmxSide, count - tile * kAmxSide);
-  return place;
+  return pending;
 }
 
-// Writes a finished tile, or says how to beside the next.
-inline TileWrite finish_tile(const TileStrip& strip, std::int64_t tile) {
-  if (strip.is_turned) transpose_sums(strip.turned, strip.summed);
-  const float* const sums = strip.is_turned ? strip.turned : strip.summed;
-  const GemmOutput& output = *strip.output;
-  const GemmPlace place = place_of_tile(strip, tile);
-  const bool is_whole = output.c_dtype == DType::kBF16 && output.into == Into::kOverwrite && output.bias == nullptr &&
-                        place.num_n == kAmxSide;
-  if (!is_whole || strip.num_steps == 0 || tile + 1 == strip.num_tiles) {
-    write_avx512(output, place, sums, kAmxSide);
-    return {};
-  }
-  const std::int64_t row_bytes = output.num_columns * std::int64_t{sizeof(BF16)};
-  return {.to = output.c + place.m * row_bytes + place.n * std::int64_t{sizeof(BF16)},
-          .row_bytes = row_bytes,
-          .sums = sums,
-          .num_rows = place.num_m,
-          .rows_per_step = (place.num_m + strip.num_steps - 1) / strip.num_steps};
+// The first tile, beside which the last one of another strip is finished.
+template <typename Unit, RowTiles kRowTiles>
+void sum_first_tile(const TileStrip& strip) {
+  const TilePending pending = *strip.pending;
+  const TileRest rest = kind_of(pending) == RestOf::kNothing ? TileRest{} : rest_of(pending);
+  with_kind(kind_of(pending), [&]<RestOf kKind>() {
+    sum_tile<Unit, kRowTiles, kKind>(strip, 0, strip.rows, pending.sums, rest, [&] { write_tile<Unit>(pending); });
+  });
+}
+
+// The others: what is left of the tile before is of one kind.
+template <typename Unit>
+void sum_other_tiles(const TileStrip& strip) {
+  const TileRows rows = strip.kept == nullptr ? strip.rows : TileRows{.first = strip.kept};
+  TilePending pending = pending_tile(strip, 0);
+  const RestOf kind = kind_of(pending);
+  TileRest rest = kind == RestOf::kNothing ? TileRest{} : rest_of(pending);
+  with_kind(kind, [&]<RestOf kKind>() {
+    for (std::int64_t tile = 1; tile < strip.num_tiles; ++tile) {
+      sum_tile<Unit, RowTiles::kUsed, kKind>(strip, tile, rows, pending.sums, rest,
+                                             [&] { write_tile<Unit>(pending_tile(strip, tile - 1)); });
+      if constexpr (kKind == RestOf::kNothing) pending.sums += kAmxSide * kAmxSide;
+      rest.to += rest.tile_bytes;
+      if (rest.before != nullptr) rest.before += kAmxSide * kAmxSide;
+    }
+  });
 }
 
 // A Unit has, for registers that are template arguments: zero<t>(), load<t>(from, stride_bytes), load_once<t>(from,
 // stride_bytes) for what is not to stay in the L1, store<t>(to, stride_bytes), multiply<sums, rows, columns>(), and
-// enter() and leave() around them. narrow(to, sums) rounds 32 sums as to_bf16() does.
+// enter() and leave() around them. For 32 sums: add(to, sums), add_total(to, before, sums), narrow(to, sums) as
+// to_bf16() rounds, narrow_total(to, before, sums). narrow_turned(to, sums, before) makes 16 dense rows
+// of 16 columns of a tile, with or without those before, and copy_line(to, from) is for 64 bytes.
 template <typename Unit>
 void multiply_tiled(const TileStrip& strip) {
-  TileWrite write;
-  for (std::int64_t tile = 0; tile < strip.num_tiles; ++tile) {
-    if (strip.kept == nullptr) {
-      sum_tile<Unit, RowTiles::kUsed>(strip, tile, strip.rows, write);
-    } else if (tile == 0) {
-      sum_tile<Unit, RowTiles::kUsedAndKept>(strip, tile, strip.rows, write);
-    } else {
-      sum_tile<Unit, RowTiles::kUsed>(strip, tile, {.first = strip.kept}, write);
+  if (strip.num_steps == 0) {
+    for (std::int64_t tile = 0; tile < strip.num_tiles; ++tile) {
+      finish_tile<Unit>(*strip.pending);
+      Unit::template zero<0>();
+      Unit::template zero<1>();
+      Unit::template zero<2>();
+      Unit::template zero<3>();
+      *strip.pending = pending_tile(strip, tile);
     }
-    if (strip.output != nullptr) write = finish_tile(strip, tile);
+    return;
   }
+  if (strip.kept == nullptr) {
+    sum_first_tile<Unit, RowTiles::kUsed>(strip);
+  } else {
+    sum_first_tile<Unit, RowTiles::kUsedAndKept>(strip);
+  }
+  sum_other_tiles<Unit>(strip);
+  *strip.pending = pending_tile(strip, strip.num_tiles - 1);
 }
 
 }  // namespace sluice::cpu
@@ -245,6 +416,7 @@ template <typename Unit>
 TiledKernel tiled_kernel_on() {
   TiledKernel kernel;
   kernel.multiply = multiply_tiled<Unit>;
+  kernel.finish = finish_tile<Unit>;
   kernel.enter = Unit::enter;
   kernel.leave = Unit::leave;
   return kernel;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How gemm_tiled.h cuts up a product R S^T. What one element of C is summed from, and in which order, depends on none
-// of this. R is an operand with k along, whose tiles are loaded from where it lies; where there is none, it is packed.
+// How gemm_tiled.h cuts up a product R S^T. In which order one element of C is summed depends on panel_k and on nothing
+// else. R is an operand with k along, whose tiles are loaded from where it lies; where there is none, it is packed.
 //
 //   packed for all   S is packed once, by all threads, a stretch of rows at a time; a block is summed for some rows of
 //                    R and some of S

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -41,8 +42,8 @@ std::vector<TiledKernel> tiled_kernels() {
   return kernels;
 }
 
-// Pairs from the first of k to the last, as tdpbf16ps sums them.
-Matrix summed_in_order(const Operands& operands, Extents extents) {
+// Pairs from the first of k to the last, as tdpbf16ps sums them, and panel by panel.
+Matrix summed_in_order(const Operands& operands, Extents extents, std::int64_t panel_k) {
   const bool a_is_km = operands.transpose_a == Transpose::kYes;
   const bool b_is_nk = operands.transpose_b == Transpose::kYes;
   Matrix sums(DType::kF32, extents.m, extents.n);
@@ -53,12 +54,34 @@ Matrix summed_in_order(const Operands& operands, Extents extents) {
         return static_cast<float>(operands.a.get(a_is_km ? k * extents.m + m : m * extents.k + k)) *
                static_cast<float>(operands.b.get(b_is_nk ? n * extents.k + k : k * extents.n + n));
       };
-      float sum = 0;
-      for (std::int64_t k = 0; k < extents.k; k += 2) sum += term(k) + term(k + 1);
-      sums.set(m * extents.n + n, sum);
+      float total = 0;
+      for (std::int64_t panel = 0; panel < extents.k; panel += panel_k) {
+        float sum = 0;
+        for (std::int64_t k = panel; k < std::min(panel + panel_k, extents.k); k += 2) sum += term(k) + term(k + 1);
+        total = panel == 0 ? sum : total + sum;
+      }
+      sums.set(m * extents.n + n, total);
     }
   }
   return sums;
+}
+
+// What a product does with its sums: it replaces what was there or adds to it, in either type, with a bias or without.
+struct Result {
+  DType dtype;
+  Into into;
+  bool has_bias;
+};
+
+Matrix finished(const Matrix& sums, const Matrix& before, const Matrix& bias, Extents extents, Result result) {
+  Matrix c(result.dtype, extents.m, extents.n);
+  for (std::int64_t at = 0; at < extents.m * extents.n; ++at) {
+    auto sum = static_cast<float>(sums.get(at));
+    if (result.has_bias) sum += static_cast<float>(bias.get(at % extents.n));
+    if (result.into == Into::kAdd) sum += static_cast<float>(before.get(at));
+    c.set(at, sum);
+  }
+  return c;
 }
 
 TEST(GemmTiled, SumsFromTheFirstOfKToTheLastWhateverTheBlocks) {
@@ -69,16 +92,26 @@ TEST(GemmTiled, SumsFromTheFirstOfKToTheLastWhateverTheBlocks) {
     for (const Transpose transpose_a : kTransposes) {
       for (const Transpose transpose_b : kTransposes) {
         const Operands operands = random_operands(DType::kBF16, extents, transpose_a, transpose_b, random);
-        const Matrix wanted = summed_in_order(operands, extents);
+        std::map<std::int64_t, Matrix> sums_by_panel;
         for (const TiledKernel& kernel : tiled_kernels()) {
-          for (const std::size_t num_threads : {1U, 3U}) {
+          const std::int64_t panel_k = extents.k <= kernel.one_panel_k ? extents.k : kernel.panel_k;
+          Matrix& sums = sums_by_panel[panel_k];
+          if (sums.view().bytes().empty()) sums = summed_in_order(operands, extents, panel_k);
+          for (const Result result :
+               {Result{DType::kF32, Into::kOverwrite, false}, Result{DType::kBF16, Into::kOverwrite, false},
+                Result{DType::kF32, Into::kAdd, false}, Result{DType::kBF16, Into::kAdd, true}}) {
+            const std::size_t num_threads = result.has_bias || kernel.block_rows == 64 ? 1 : 3;
             WorkerTeam team(num_threads);
-            const Matrix c(DType::kF32, extents.m, extents.n);
-            gemm_tiled(team, gemm_of(operands, c), kernel);
-            ASSERT_TRUE(c.same_bits(wanted))
-                << fmt::format("m {} n {} k {} transposed {} {} panel_k {} block {} at least {} threads {}", extents.m,
-                               extents.n, extents.k, transpose_a == Transpose::kYes, transpose_b == Transpose::kYes,
-                               kernel.panel_k, kernel.block_rows, kernel.min_block_rows, num_threads);
+            const Matrix before = Matrix::random(result.dtype, extents.m, extents.n, random);
+            const Matrix c = before;
+            Gemm args = gemm_of(operands, c, result.into);
+            if (result.has_bias) args.bias = operands.bias.vector_view();
+            gemm_tiled(team, args, kernel);
+            ASSERT_TRUE(c.same_bits(finished(sums, before, operands.bias, extents, result))) << fmt::format(
+                "m {} n {} k {} transposed {} {} panel_k {} block {} at least {} threads {} narrow {} added {} bias {}",
+                extents.m, extents.n, extents.k, transpose_a == Transpose::kYes, transpose_b == Transpose::kYes,
+                kernel.panel_k, kernel.block_rows, kernel.min_block_rows, num_threads, result.dtype == DType::kBF16,
+                result.into == Into::kAdd, result.has_bias);
           }
         }
       }
