@@ -231,6 +231,24 @@ TEST(Gemm, RoundsSumsAsToBf16Does) {
   }
 }
 
+// Results of some MiB are written past the caches, row by row of tiles or transposed.
+TEST(Gemm, LargeResultsAreThoseOfF32Rounded) {
+  Random random(15);
+  for (const Extents extents : {Extents{1056, 2048, 64}, Extents{2080, 1024, 64}, Extents{1056, 2048, 1100}}) {
+    if (extents.k > 64 && !has_path(GemmPath::kAmxBf16)) continue;  // slow elsewhere
+    const Operands operands = random_operands(DType::kBF16, extents, Transpose::kNo, Transpose::kYes, random);
+    WorkerTeam team(2);
+    const Matrix narrow(DType::kBF16, extents.m, extents.n);
+    const Matrix wide(DType::kF32, extents.m, extents.n);
+    const GemmPath path = gemm_paths_available().back();
+    cpu::gemm(team, gemm_of(operands, narrow), path);
+    cpu::gemm(team, gemm_of(operands, wide), path);
+    for (std::size_t at = 0; at < static_cast<std::size_t>(extents.m * extents.n); ++at) {
+      ASSERT_EQ(narrow.view().as<BF16>()[at].bits, to_bf16(wide.view().as<float>()[at]).bits) << at;
+    }
+  }
+}
+
 // Products of tiles are so small here that their sums are too, which to_bf16() would keep and AMX makes zeros. Those of
 // several panels are added up by other instructions.
 TEST(Gemm, SumsOfTilesAreNormalNumbersOrZero) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "base/bf16.h"
@@ -24,7 +25,8 @@ class Matrix {
       : dtype_(dtype),
         rows_(rows),
         columns_(columns),
-        memory_(static_cast<std::size_t>(rows * columns) * size_bytes(dtype)) {}
+        size_bytes_(static_cast<std::size_t>(rows * columns) * size_bytes(dtype)),
+        memory_((size_bytes_ + sizeof(Line) - 1) / sizeof(Line)) {}
 
   static Matrix random(DType dtype, std::int64_t rows, std::int64_t columns, Random& random) {
     Matrix matrix(dtype, rows, columns);
@@ -44,18 +46,25 @@ class Matrix {
       view().as<BF16>()[static_cast<std::size_t>(at)] = to_bf16(value);
     }
   }
-  TensorView view() const { return {memory_, dtype_, Shape({rows_, columns_})}; }
-  TensorView vector_view() const { return {memory_, dtype_, Shape({rows_ * columns_})}; }
+  TensorView view() const { return {bytes(), dtype_, Shape({rows_, columns_})}; }
+  TensorView vector_view() const { return {bytes(), dtype_, Shape({rows_ * columns_})}; }
   bool same_bits(const Matrix& other) const {
-    return memory_.size() == other.memory_.size() &&
-           std::memcmp(memory_.data(), other.memory_.data(), memory_.size()) == 0;
+    return size_bytes_ == other.size_bytes_ &&
+           (size_bytes_ == 0 || std::memcmp(memory_.data(), other.memory_.data(), size_bytes_) == 0);
   }
 
  private:
+  struct alignas(64) Line {  // as tensors begin
+    std::byte bytes[64] = {};
+  };
+
+  std::span<std::byte> bytes() const { return {reinterpret_cast<std::byte*>(memory_.data()), size_bytes_}; }
+
   DType dtype_ = DType::kF32;
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
-  mutable std::vector<std::byte> memory_;
+  std::size_t size_bytes_ = 0;
+  mutable std::vector<Line> memory_;
 };
 
 struct Extents {

@@ -52,7 +52,8 @@ class EmulatedTiles {
     }
     std::memcpy(tile(kSums).data(), sums.data(), sizeof(sums));
   }
-  static void narrow(std::byte* to, const float* sums) {
+  static void narrow(std::byte* to, const float* sums, bool is_streamed) {
+    check_line(to, is_streamed);
     for (std::int64_t i = 0; i < 32; ++i) {
       const BF16 half = to_bf16(sums[i]);
       std::memcpy(to + i * std::int64_t{sizeof(half)}, &half, sizeof(half));
@@ -64,12 +65,15 @@ class EmulatedTiles {
   static void add_total(float* to, const float* before, const float* sums) {
     for (std::int64_t i = 0; i < 32; ++i) to[i] += before[i] + sums[i];
   }
-  static void narrow_total(std::byte* to, const float* before, const float* sums) {
+  static void narrow_total(std::byte* to, const float* before, const float* sums, bool is_streamed) {
     std::array<float, 32> total;
     for (std::size_t i = 0; i < 32; ++i) total[i] = before[i] + sums[i];
-    narrow(to, total.data());
+    narrow(to, total.data(), is_streamed);
   }
-  static void copy_line(std::byte* to, const std::byte* from) { std::memcpy(to, from, kRowBytes); }
+  static void copy_line(std::byte* to, const std::byte* from, bool is_streamed) {
+    check_line(to, is_streamed);
+    std::memcpy(to, from, kRowBytes);
+  }
   static void narrow_turned(std::byte* to, const float* sums, const float* before) {
     for (std::int64_t column = 0; column < 16; ++column, to += kRowBytes) {
       std::array<float, 32> total;
@@ -77,7 +81,7 @@ class EmulatedTiles {
         const float more = before == nullptr ? 0 : before[row * 32 + column];
         total[static_cast<std::size_t>(row)] = sums[row * 32 + column] + more;
       }
-      narrow(to, total.data());
+      narrow(to, total.data(), false);
     }
   }
   static std::uint32_t enter() {
@@ -94,6 +98,9 @@ class EmulatedTiles {
   static constexpr std::int64_t kRowBytes = 64;
   using Tile = std::array<std::byte, kRows * kRowBytes>;
 
+  static void check_line(const std::byte* to, bool is_streamed) {
+    CHECK(!is_streamed || reinterpret_cast<std::uintptr_t>(to) % kRowBytes == 0, "what is streamed is a whole line");
+  }
   static bool& is_configured() {
     thread_local bool configured = false;
     return configured;

@@ -56,19 +56,25 @@ struct TileRegisters {
   }
   // Sums are zero where they would be below the least normal number, as vcvtne2ps2bf16 would make them; all others it
   // rounds as to_bf16() does.
-  static void narrow(std::byte* to, const float* sums) {
-    _mm512_storeu_si512(to, narrowed(_mm512_loadu_ps(sums), _mm512_loadu_ps(sums + 16)));
+  static void narrow(std::byte* to, const float* sums, bool is_streamed) {
+    put(to, narrowed(_mm512_loadu_ps(sums), _mm512_loadu_ps(sums + 16)), is_streamed);
   }
-  static void narrow_total(std::byte* to, const float* before, const float* sums) {
+  static void narrow_total(std::byte* to, const float* before, const float* sums, bool is_streamed) {
     for (int at = 0; at < 32; at += 16, to += 32) {
       __m256i halves;
       asm("vcvtne2ps2bf16 %1, %2, %0"
           : "=v"(halves)
           : "v"(sum(before + at, sums + at)), "v"(sum(before + at + 8, sums + at + 8)));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), halves);
+      if (is_streamed) {
+        _mm256_stream_si256(reinterpret_cast<__m256i*>(to), halves);
+      } else {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), halves);
+      }
     }
   }
-  static void copy_line(std::byte* to, const std::byte* from) { _mm512_storeu_si512(to, _mm512_load_si512(from)); }
+  static void copy_line(std::byte* to, const std::byte* from, bool is_streamed) {
+    put(to, _mm512_load_si512(from), is_streamed);
+  }
   // Words are pairs of rows.
   static void narrow_turned(std::byte* to, const float* sums, const float* before) {
     const __m512i pairs = _mm512_load_si512(kPairs);
@@ -96,6 +102,7 @@ struct TileRegisters {
     return entered;
   }
   static void leave(std::uint32_t entered) {
+    _mm_sfence();  // for what was streamed
     _mm_setcsr(entered);
     asm volatile("tilerelease");
   }
@@ -106,6 +113,13 @@ struct TileRegisters {
                                                            21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
                                                            11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
 
+  static void put(std::byte* to, __m512i line, bool is_streamed) {
+    if (is_streamed) {
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line);
+    } else {
+      _mm512_storeu_si512(to, line);
+    }
+  }
   static __m512i narrowed(__m512 first, __m512 second) {
     __m512i halves;
     asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(first), "v"(second));

@@ -201,6 +201,7 @@ class TiledGemm {
                     .is_first = panel == 0,
                     .output = is_last ? &output_ : nullptr,
                     .place = place_of(block, row),
+                    .is_streamed = is_streamed(),
                     .summed = scratch.summed,
                     .turned = plan_.is_swapped ? scratch.turned : nullptr,
                     .pending = &pending};
@@ -299,6 +300,14 @@ class TiledGemm {
     return {.m = block.row + row, .n = block.column, .num_m = num_rows, .num_n = block.num_columns};
   }
 
+  // C is only written, in whole lines, and so large that no cache would keep it.
+  bool is_streamed() const {
+    const std::int64_t row_bytes = output_.num_columns * kElementBytes;
+    return output_.c_dtype == DType::kBF16 && output_.into == Into::kOverwrite && output_.bias == nullptr &&
+           address(output_.c) % kLineBytes == 0 && row_bytes % kLineBytes == 0 &&
+           output_.num_rows * row_bytes >= kernel_.min_streamed_bytes;
+  }
+
   // What is added to or written over has lain in memory since the last product.
   void fetch_output(TileStrip& strip) const {
     if (strip.num_steps == 0) return;
@@ -306,12 +315,14 @@ class TiledGemm {
     const std::int64_t row_bytes = output_.num_columns * element_bytes;
     const std::int64_t rows_per_step = blocks(std::min(kAmxSide, strip.place.num_m), strip.num_steps);
     const std::uintptr_t line = address(output_.c + strip.place.m * row_bytes + strip.place.n * element_bytes);
-    strip.fetch[2] = {.first = line,
-                      .num_lines = rows_per_step,
-                      .stride_bytes = row_bytes,
-                      .step_bytes = rows_per_step * row_bytes,
-                      .tile_bytes = kAmxSide * (plan_.is_swapped ? row_bytes : element_bytes),
-                      .num_tiles = strip.num_tiles};
+    if (!strip.is_streamed) {
+      strip.fetch[2] = {.first = line,
+                        .num_lines = rows_per_step,
+                        .stride_bytes = row_bytes,
+                        .step_bytes = rows_per_step * row_bytes,
+                        .tile_bytes = kAmxSide * (plan_.is_swapped ? row_bytes : element_bytes),
+                        .num_tiles = strip.num_tiles};
+    }
     if (element_bytes > kElementBytes) {
       strip.fetch[3] = strip.fetch[2];
       strip.fetch[3].first += kLineBytes;

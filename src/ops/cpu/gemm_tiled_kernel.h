@@ -51,6 +51,7 @@ struct TilePending {
   float* before = nullptr;             // of the panels before, as large: they are added to these; none: there are none
   const GemmOutput* output = nullptr;  // where all are added up they go to C; none: more panels follow
   GemmPlace place = {};                // in C
+  bool is_streamed = false;            // past the caches
   float* turned = nullptr;             // as large: C has them transposed, and here is room for that
 };
 
@@ -67,6 +68,7 @@ struct TileStrip {
   bool is_first = false;               // there are none before
   const GemmOutput* output = nullptr;  // none: this panel is not the last
   GemmPlace place;                     // of the first tile
+  bool is_streamed = false;            // whole rows of tiles go to C past the caches
   float* summed = nullptr;             // (32, 32)
   float* turned = nullptr;             // as large; tiles of C are transposed, and follow one another down
   TilePending* pending = nullptr;      // the tile before, and then the last one of this strip
@@ -88,6 +90,8 @@ struct TiledKernel {
   std::int64_t min_own_rows = 2048;   // of a block whose columns a thread packs for itself, unless R has no more
   std::int64_t max_sums_bytes = 16 << 20;    // of all threads' blocks: what the last cache holds beside the operands
   std::int64_t max_packed_bytes = 32 << 20;  // of what is packed for all threads, unless 32 columns are more
+  // Of a C that is written past the caches: that spares reading it, and costs whoever reads it next less.
+  std::int64_t min_streamed_bytes = 4 << 20;
 
   void (*multiply)(const TileStrip& strip) = nullptr;
   void (*finish)(TilePending& pending) = nullptr;
@@ -141,6 +145,7 @@ struct TileRest {
   std::int64_t num_rows = 0;
   std::int64_t tile_bytes = 0;  // from there to where the next tile of the strip goes
   std::byte* turned = nullptr;
+  bool is_streamed = false;
 };
 
 inline RestOf kind_of(const TilePending& pending) {
@@ -176,7 +181,8 @@ inline TileRest rest_of(const TilePending& pending) {
           .row_bytes = row_bytes,
           .num_rows = pending.place.num_m,
           .tile_bytes = kAmxSide * (pending.turned != nullptr ? row_bytes : element_bytes),
-          .turned = reinterpret_cast<std::byte*>(pending.turned)};
+          .turned = reinterpret_cast<std::byte*>(pending.turned),
+          .is_streamed = pending.is_streamed};
 }
 
 inline constexpr std::int64_t kTurnedBytes = kAmxSide * std::int64_t{sizeof(BF16)};  // a row
@@ -197,9 +203,9 @@ HWY_INLINE void finish_row(const TileRest& rest, std::int64_t row) {
   const float* const before = rest.before + row * kAmxSide;
   if constexpr (kKind == RestOf::kAdd) Unit::add(reinterpret_cast<float*>(to), sums);
   if constexpr (kKind == RestOf::kAddTotal) Unit::add_total(reinterpret_cast<float*>(to), before, sums);
-  if constexpr (kKind == RestOf::kNarrow) Unit::narrow(to, sums);
-  if constexpr (kKind == RestOf::kNarrowTotal) Unit::narrow_total(to, before, sums);
-  if constexpr (kKind == RestOf::kTurn) Unit::copy_line(to, rest.turned + row * kTurnedBytes);
+  if constexpr (kKind == RestOf::kNarrow) Unit::narrow(to, sums, rest.is_streamed);
+  if constexpr (kKind == RestOf::kNarrowTotal) Unit::narrow_total(to, before, sums, rest.is_streamed);
+  if constexpr (kKind == RestOf::kTurn) Unit::copy_line(to, rest.turned + row * kTurnedBytes, rest.is_streamed);
 }
 
 template <typename Unit>
@@ -344,6 +350,7 @@ inline TilePending pending_tile(const TileStrip& strip, std::int64_t tile) {
   pending.output = strip.output;
   pending.place = strip.place;
   pending.turned = strip.turned;
+  pending.is_streamed = strip.is_streamed;
   const bool is_turned = strip.turned != nullptr;
   std::int64_t& first = is_turned ? pending.place.m : pending.place.n;
   std::int64_t& count = is_turned ? pending.place.num_m : pending.place.num_n;
@@ -382,9 +389,10 @@ void sum_other_tiles(const TileStrip& strip) {
 
 // A Unit has, for registers that are template arguments: zero<t>(), load<t>(from, stride_bytes), load_once<t>(from,
 // stride_bytes) for what is not to stay in the L1, store<t>(to, stride_bytes), multiply<sums, rows, columns>(), and
-// enter() and leave() around them. For 32 sums: add(to, sums), add_total(to, before, sums), narrow(to, sums) as
-// to_bf16() rounds, narrow_total(to, before, sums). narrow_turned(to, sums, before) makes 16 dense rows
-// of 16 columns of a tile, with or without those before, and copy_line(to, from) is for 64 bytes.
+// enter() and leave() around them. For 32 sums: add(to, sums), add_total(to, before, sums), narrow(to, sums,
+// is_streamed) as to_bf16() rounds, narrow_total(to, before, sums, is_streamed). narrow_turned(to, sums, before) makes
+// 16 dense rows of 16 columns of a tile, with or without those before, and copy_line(to, from, is_streamed) is for such
+// a row. What is streamed is a whole line.
 template <typename Unit>
 void multiply_tiled(const TileStrip& strip) {
   if (strip.num_steps == 0) {
