@@ -205,17 +205,36 @@ class TiledGemm {
                     .summed = scratch.summed,
                     .turned = plan_.is_swapped ? scratch.turned : nullptr,
                     .pending = &pending};
-    strip.rows_per_step = blocks(kAmxSide, std::max<std::int64_t>(strip.num_steps - 3, 1));
+    if (strip.num_steps > 0) {
+      strip.rows_per_step = std::max<std::int64_t>(kAmxSide / strip.num_steps, 1);
+      // The first two transpose.
+      strip.turned_rows_per_step = blocks(kAmxSide, std::max<std::int64_t>(strip.num_steps - 3, 1));
+      add_fetches(strip, block, panel, row, num_across);
+    }
     // Rows that are loaded from afar are kept for the other columns.
     if (strip.rows.row_bytes != TileRows{}.row_bytes && num_across > 1) strip.kept = scratch.kept;
-    strip.fetch[0] = next_rows(block, panel, row, num_across);
-    strip.fetch[1] = next_columns(block, panel, first_tile, num_across, strip.num_steps);
-    if (is_last) {
-      fetch_output(strip);
-    } else if (panel == 0) {
-      strip.fetch[2] = sums_of(strip);
-    }
     kernel_.multiply(strip);
+  }
+
+  void add_fetches(TileStrip& strip, const Block& block, std::int64_t panel, std::int64_t row,
+                   std::int64_t num_across) const {
+    const auto add = [&strip](const TileFetch& fetch) {
+      if (fetch.num_tiles > 0) strip.fetch[strip.num_fetch++] = fetch;
+    };
+    add(next_rows(block, panel, row, num_across));
+    add(next_columns(block, panel, row / kAmxSide * num_across, num_across, strip.num_steps));
+    const bool is_last = panel + 1 == num_panels();
+    if (is_last && !strip.is_streamed) {
+      TileFetch lines = output_of(strip);
+      add(lines);
+      lines.first += kLineBytes;
+      if (output_.c_dtype == DType::kF32) add(lines);
+    }
+    // Most sums are added to in one run, which the CPU foresees better than they could be fetched. The first are only
+    // written, and the last transposed many at once.
+    const bool is_only = num_panels() == 1;
+    if (!is_only && (panel == 0 || (is_last && plan_.is_swapped && output_.c_dtype == DType::kBF16)))
+      add(sums_of(strip));
   }
 
   TileRows rows_of(std::int64_t row, std::int64_t num_rows, std::int64_t panel, std::byte* scratch) const {
@@ -309,29 +328,18 @@ class TiledGemm {
   }
 
   // What is added to or written over has lain in memory since the last product.
-  void fetch_output(TileStrip& strip) const {
-    if (strip.num_steps == 0) return;
+  TileFetch output_of(const TileStrip& strip) const {
     const auto element_bytes = static_cast<std::int64_t>(size_bytes(output_.c_dtype));
     const std::int64_t row_bytes = output_.num_columns * element_bytes;
     const std::int64_t rows_per_step = blocks(std::min(kAmxSide, strip.place.num_m), strip.num_steps);
-    const std::uintptr_t line = address(output_.c + strip.place.m * row_bytes + strip.place.n * element_bytes);
-    if (!strip.is_streamed) {
-      strip.fetch[2] = {.first = line,
-                        .num_lines = rows_per_step,
-                        .stride_bytes = row_bytes,
-                        .step_bytes = rows_per_step * row_bytes,
-                        .tile_bytes = kAmxSide * (plan_.is_swapped ? row_bytes : element_bytes),
-                        .num_tiles = strip.num_tiles};
-    }
-    if (element_bytes > kElementBytes) {
-      strip.fetch[3] = strip.fetch[2];
-      strip.fetch[3].first += kLineBytes;
-    } else if (plan_.is_swapped && num_panels() > 1) {  // they are transposed many at once
-      strip.fetch[3] = sums_of(strip);
-    }
+    return {.first = address(output_.c + strip.place.m * row_bytes + strip.place.n * element_bytes),
+            .num_lines = rows_per_step,
+            .stride_bytes = row_bytes,
+            .step_bytes = rows_per_step * row_bytes,
+            .tile_bytes = kAmxSide * (plan_.is_swapped ? row_bytes : element_bytes),
+            .num_tiles = strip.num_tiles};
   }
 
-  // Most are added to in one run, which the CPU foresees better than they could be fetched.
   static TileFetch sums_of(const TileStrip& strip) {
     constexpr std::int64_t kSumsBytes = kTileSums * std::int64_t{sizeof(float)};
     const std::int64_t num_lines = blocks(kSumsBytes / kLineBytes, strip.num_steps);

@@ -72,25 +72,31 @@ struct TileStrip {
   float* summed = nullptr;             // (32, 32)
   float* turned = nullptr;             // as large; tiles of C are transposed, and follow one another down
   TilePending* pending = nullptr;      // the tile before, and then the last one of this strip
-  std::int64_t rows_per_step = 0;      // of the tile before, finished beside each step
-  TileFetch fetch[4];                  // rows, columns, and of C, or of the first sums, the left and the right lines
+  // Of the tile before, finished beside each step, so that next to none are left after the last. As many each time:
+  // what changes from step to step is foreseen wrong.
+  std::int64_t rows_per_step = 0;
+  std::int64_t turned_rows_per_step = 0;
+
+  TileFetch fetch[4];
+  std::int64_t num_fetch = 0;
 };
 
 // The sizes were measured on Emerald Rapids with 1 and 2 threads. 32 kept rows (32 KiB) are at home in an L1 of 48 KiB,
-// a panel of 512 columns of S (512 KiB) in an L2 of 2 MiB. Products of what is there reach 0.8 of the peak. The sums of
-// a block come and go in one long run for every panel, which the last cache keeps up with: that costs less than packing
-// a panel, or fetching it, for fewer rows.
+// which has room for what comes and goes beside them if the last of them are loaded past it; a panel of 512 columns of
+// S (512 KiB) is in an L2 of 2 MiB. The sums of a block come and go in one long run for every panel, which the last
+// cache keeps up with: that costs less than packing a panel, or fetching it, for fewer rows.
 struct TiledKernel {
   std::int64_t panel_k = 512;       // a multiple of kAmxStepK
   std::int64_t one_panel_k = 1024;  // no more than this is one panel, which needs no sums between
-  std::int64_t near_k = 512;        // of rows that are in the L1
+  std::int64_t near_k = 448;        // of rows that are in the L1
   std::int64_t block_rows = 4096;
   std::int64_t min_block_rows = 512;  // whatever the caches; of no more rows, threads pack their own columns anyway
   std::int64_t block_columns = 512;   // about
   std::int64_t min_own_rows = 2048;   // of a block whose columns a thread packs for itself, unless R has no more
   std::int64_t max_sums_bytes = 16 << 20;    // of all threads' blocks: what the last cache holds beside the operands
   std::int64_t max_packed_bytes = 32 << 20;  // of what is packed for all threads, unless 32 columns are more
-  // Of a C that is written past the caches: that spares reading it, and costs whoever reads it next less.
+  // Of a C that is written past the caches: reading it for nothing, line by line, costs about as much as whoever uses
+  // it next loses, and more where no cache would have kept it.
   std::int64_t min_streamed_bytes = 4 << 20;
 
   void (*multiply)(const TileStrip& strip) = nullptr;
@@ -305,7 +311,7 @@ HWY_INLINE void multiply_step(const std::byte* columns, const std::byte* rows, c
 }
 
 HWY_INLINE void fetch_beside(const TileStrip& strip, std::int64_t tile, std::int64_t step) {
-  for (const TileFetch& lines : strip.fetch) fetch_lines(lines, tile, step);
+  for (std::int64_t idx = 0; idx < strip.num_fetch; ++idx) fetch_lines(strip.fetch[idx], tile, step);
 }
 
 // A tile of a strip, and beside its steps what is left of the tile before: `stored` is where that goes first.
@@ -321,6 +327,7 @@ HWY_INLINE void sum_tile(const TileStrip& strip, std::int64_t tile, const TileRo
   fetch_beside(strip, tile, 0);
   if constexpr (kKind == RestOf::kWrite) write();
   constexpr bool kHasRows = kKind != RestOf::kNothing && kKind != RestOf::kWrite;
+  const std::int64_t rows_per_step = kKind == RestOf::kTurn ? strip.turned_rows_per_step : strip.rows_per_step;
   std::int64_t row = 0;
   for (std::int64_t step = 1; step < strip.num_steps; ++step) {
     rows += from.step_bytes;
@@ -330,8 +337,7 @@ HWY_INLINE void sum_tile(const TileStrip& strip, std::int64_t tile, const TileRo
     if (kKind == RestOf::kTurn && step <= kTurns) {
       turn<Unit>(rest, step - 1);
     } else if constexpr (kHasRows) {
-      // As many at each step: what changes from step to step is foreseen wrong.
-      const std::int64_t end = std::min(row + strip.rows_per_step, rest.num_rows);
+      const std::int64_t end = std::min(row + rows_per_step, rest.num_rows);
       for (; row < end; ++row) finish_row<Unit, kKind>(rest, row);
     }
     fetch_beside(strip, tile, step);
