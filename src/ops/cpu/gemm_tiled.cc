@@ -165,37 +165,47 @@ class TiledGemm {
     panels_.front().wait();
     TilePending pending;
     const std::uint32_t entered = kernel_.enter();
-    for (std::int64_t panel = 0; panel < num_panels(); ++panel) {
-      panels_[static_cast<std::size_t>(panel)].wait();
-      const std::byte* columns = nullptr;
-      if (plan_.packed_for == PackedFor::kAll) {
-        columns = packed_columns(panel, block.column);
-      } else {
-        GemmSource from = columns_;
-        from.data = columns_.at(block.column, first_k(panel));
-        pack_column_tiles(scratch.columns, from, block.num_columns, panel_k(panel));
-        columns = scratch.columns;
-      }
+    if (plan_.goes_by_rows) {
+      for (std::int64_t panel = 0; panel < num_panels(); ++panel) ready_columns(block, scratch, panel);
       for (std::int64_t row = 0; row < block.num_rows; row += kAmxSide) {
-        sum_rows(block, scratch, panel, row, columns, pending);
+        for (std::int64_t panel = 0; panel < num_panels(); ++panel) sum_rows(block, scratch, panel, row, pending);
+      }
+    } else {
+      for (std::int64_t panel = 0; panel < num_panels(); ++panel) {
+        ready_columns(block, scratch, panel);
+        for (std::int64_t row = 0; row < block.num_rows; row += kAmxSide) sum_rows(block, scratch, panel, row, pending);
       }
     }
     kernel_.finish(pending);
     kernel_.leave(entered);
   }
 
+  void ready_columns(const Block& block, const Scratch& scratch, std::int64_t panel) const {
+    panels_[static_cast<std::size_t>(panel)].wait();
+    if (plan_.packed_for == PackedFor::kAll) return;
+    GemmSource from = columns_;
+    from.data = columns_.at(block.column, first_k(panel));
+    pack_column_tiles(columns_of(block, scratch, panel), from, block.num_columns, panel_k(panel));
+  }
+
+  std::byte* columns_of(const Block& block, const Scratch& scratch, std::int64_t panel) const {
+    if (plan_.packed_for == PackedFor::kAll) return packed_columns(panel, block.column);
+    if (!plan_.goes_by_rows) return scratch.columns;
+    return scratch.columns + first_k(panel) * blocks(block.num_columns, kAmxSide) * kAmxSide * kElementBytes;
+  }
+
   // 32 rows of a block with all its columns.
   void sum_rows(const Block& block, const Scratch& scratch, std::int64_t panel, std::int64_t row,
-                const std::byte* columns, TilePending& pending) const {
+                TilePending& pending) const {
     const std::int64_t k = padded(panel_k(panel));
     const std::int64_t num_across = blocks(block.num_columns, kAmxSide);
-    const std::int64_t first_tile = row / kAmxSide * num_across;
+    const std::int64_t first_tile = plan_.goes_by_rows ? 0 : row / kAmxSide * num_across;
     const bool is_last = panel + 1 == num_panels();
     TileStrip strip{.num_tiles = num_across,
                     .num_steps = k / kAmxStepK,
                     .num_near_steps = kernel_.near_k / kAmxStepK,
                     .rows = rows_of(block.row + row, std::min(kAmxSide, block.num_rows - row), panel, scratch.kept),
-                    .columns = columns,
+                    .columns = columns_of(block, scratch, panel),
                     .column_bytes = kAmxSide * k * kElementBytes,
                     .sums = scratch.sums + first_tile * kTileSums,
                     .is_first = panel == 0,
@@ -232,8 +242,8 @@ class TiledGemm {
     }
     // Most sums are added to in one run, which the CPU foresees better than they could be fetched. The first are only
     // written, and the last transposed many at once.
-    const bool is_only = num_panels() == 1;
-    if (!is_only && (panel == 0 || (is_last && plan_.is_swapped && output_.c_dtype == DType::kBF16)))
+    if (!plan_.goes_by_rows && num_panels() > 1 &&
+        (panel == 0 || (is_last && plan_.is_swapped && output_.c_dtype == DType::kBF16)))
       add(sums_of(strip));
   }
 
@@ -252,12 +262,19 @@ class TiledGemm {
             .step_bytes = kAmxStepK * kElementBytes};
   }
 
-  // The rows of R that come next: of this panel, then of the next.
+  // The rows of R that come next.
   TileFetch next_rows(const Block& block, std::int64_t panel, std::int64_t row, std::int64_t num_across) const {
-    const bool is_last = row + kAmxSide >= block.num_rows;
-    if (is_last && panel + 1 == num_panels()) return {};
-    const std::int64_t next = block.row + (is_last ? 0 : row + kAmxSide);
-    const std::int64_t next_panel = is_last ? panel + 1 : panel;
+    std::int64_t next = row;
+    std::int64_t next_panel = panel;
+    if (plan_.goes_by_rows) {
+      next_panel = panel + 1 < num_panels() ? panel + 1 : 0;
+      if (next_panel == 0) next += kAmxSide;
+    } else {
+      next = row + kAmxSide < block.num_rows ? row + kAmxSide : 0;
+      if (next == 0) next_panel += 1;
+    }
+    if (next >= block.num_rows || next_panel == num_panels()) return {};
+    next += block.row;
     const std::int64_t num_lines = blocks(kAmxSide, num_across);
     const std::int64_t num_tiles = kAmxSide / num_lines;
     if (plan_.packs_rows) {
@@ -280,7 +297,7 @@ class TiledGemm {
   // A strip's share of the next panel of S.
   TileFetch next_columns(const Block& block, std::int64_t panel, std::int64_t first_tile, std::int64_t num_across,
                          std::int64_t num_steps) const {
-    if (panel + 1 == num_panels()) return {};
+    if (plan_.goes_by_rows || panel + 1 == num_panels()) return {};
     const std::int64_t num_tiles = blocks(block.num_rows, kAmxSide) * num_across;
     if (plan_.packed_for == PackedFor::kEach) return next_source(block, panel + 1, num_tiles - first_tile, num_across);
     const std::int64_t num_columns = num_across * kAmxSide;

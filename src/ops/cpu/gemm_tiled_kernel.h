@@ -71,9 +71,9 @@ struct TileStrip {
 // S (512 KiB) is in an L2 of 2 MiB. The sums of a block come and go in one long run for every panel, which the last
 // cache keeps up with: that costs less than packing a panel, or fetching it, for fewer rows.
 struct TiledKernel {
-  std::int64_t panel_k = 512;       // a multiple of kAmxStepK
-  std::int64_t one_panel_k = 1024;  // no more than this is one panel, which needs no sums between
-  std::int64_t near_k = 448;        // of rows that are in the L1
+  std::int64_t panel_k = 512;  // a multiple of kAmxStepK
+  std::int64_t held_k = 1024;  // of no more than this all panels of a block's columns are in the L2 at once
+  std::int64_t near_k = 448;   // of rows that are in the L1
   std::int64_t block_rows = 4096;
   std::int64_t min_block_rows = 512;  // whatever the caches; of no more rows, threads pack their own columns anyway
   std::int64_t block_columns = 512;   // about

@@ -114,7 +114,8 @@ TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t te
     cut_blocks(plan, num_threads);
   }
 
-  plan.panel_k = extents.k <= kernel.one_panel_k ? up(std::max<std::int64_t>(extents.k, 1), kAmxStepK) : kernel.panel_k;
+  plan.panel_k = std::min(kernel.panel_k, up(std::max<std::int64_t>(extents.k, 1), kAmxStepK));
+  plan.goes_by_rows = extents.k <= kernel.held_k;
   const std::int64_t panel_bytes = plan.panel_k * 2;
   if (plan.packs_rows) {
     plan.packed_rows_bytes = static_cast<std::uint64_t>(plan.row_stretch * packed_row_bytes);
@@ -122,10 +123,12 @@ TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t te
     plan.kept_bytes = static_cast<std::uint64_t>(kAmxSide * panel_bytes);
   }
   if (plan.packed_for == PackedFor::kEach) {
-    plan.columns_bytes = static_cast<std::uint64_t>(plan.block_columns * panel_bytes);
+    const std::int64_t row_bytes = plan.goes_by_rows ? packed_row_bytes : panel_bytes;
+    plan.columns_bytes = static_cast<std::uint64_t>(plan.block_columns * row_bytes);
   }
   if (extents.k > plan.panel_k) {
-    plan.sums_bytes = static_cast<std::uint64_t>(plan.block_rows * plan.block_columns) * sizeof(float);
+    const std::int64_t rows = plan.goes_by_rows ? kAmxSide : plan.block_rows;
+    plan.sums_bytes = static_cast<std::uint64_t>(rows * plan.block_columns) * sizeof(float);
   }
   return plan;
 }

@@ -30,12 +30,13 @@ struct TiledPlan {
   std::int64_t block_rows = 0;      // multiples of kAmxSide
   std::int64_t block_columns = 0;   // multiples of kAmxSide
   std::int64_t panel_k = 0;         // a multiple of kAmxStepK
+  bool goes_by_rows = false;        // all panels for 32 rows after the other, instead of all rows for panel after panel
 
   // Scratch of all.
   std::uint64_t packed_rows_bytes = 0;
   std::uint64_t packed_columns_bytes = 0;
-  // Scratch of each thread: S where it packs for itself, 32 kept rows of R, and the sums of a block from panel to
-  // panel.
+  // Scratch of each thread: S where it packs for itself, 32 kept rows of R, and sums from panel to panel: of a
+  // block, or of its 32 rows.
   std::uint64_t columns_bytes = 0;
   std::uint64_t kept_bytes = 0;
   std::uint64_t sums_bytes = 0;

@@ -19,9 +19,9 @@
 namespace sluice::cpu {
 namespace {
 
-// All that a kernel's sizes can do to a product: panels of k and their rest, one panel instead of two, blocks and their
-// rests, more columns than are packed at once, columns that each thread packs for itself, rows near and far, results
-// that go past the caches.
+// All that a kernel's sizes can do to a product: panels of k and their rest, for some rows at a time or for all, blocks
+// and their rests, more columns than are packed at once, columns that each thread packs for itself, rows near and far,
+// results that go past the caches.
 std::vector<TiledKernel> tiled_kernels() {
   std::vector<TiledKernel> kernels;
   for (const std::int64_t panel_k : {32, 96, 1024}) {
@@ -29,7 +29,7 @@ std::vector<TiledKernel> tiled_kernels() {
       for (const std::int64_t block : {32, 64, 256}) {
         TiledKernel kernel = tiled_kernel_on<EmulatedTiles>();
         kernel.panel_k = panel_k;
-        kernel.one_panel_k = panel_k == 96 ? 128 : 0;
+        kernel.held_k = panel_k == 96 ? 224 : 0;
         kernel.near_k = 64;
         kernel.min_block_rows = min_block_rows;
         if (min_block_rows > 0) kernel.min_own_rows = block;
@@ -96,9 +96,8 @@ TEST(GemmTiled, SumsFromTheFirstOfKToTheLastWhateverTheBlocks) {
         const Operands operands = random_operands(DType::kBF16, extents, transpose_a, transpose_b, random);
         std::map<std::int64_t, Matrix> sums_by_panel;
         for (const TiledKernel& kernel : tiled_kernels()) {
-          const std::int64_t panel_k = extents.k <= kernel.one_panel_k ? extents.k : kernel.panel_k;
-          Matrix& sums = sums_by_panel[panel_k];
-          if (sums.view().bytes().empty()) sums = summed_in_order(operands, extents, panel_k);
+          Matrix& sums = sums_by_panel[kernel.panel_k];
+          if (sums.view().bytes().empty()) sums = summed_in_order(operands, extents, kernel.panel_k);
           for (const Result result :
                {Result{DType::kF32, Into::kOverwrite, false}, Result{DType::kBF16, Into::kOverwrite, false},
                 Result{DType::kF32, Into::kAdd, false}, Result{DType::kBF16, Into::kAdd, true}}) {
@@ -165,7 +164,9 @@ TEST(GemmTiledPlan, KeepsSumsOfAllThreadsInTheirBounds) {
       EXPECT_LE(plan.sums_bytes, std::max(static_cast<std::uint64_t>(kernel.max_sums_bytes) / num_threads, least));
     }
   }
-  EXPECT_EQ(planned({4096, 4096, kernel.one_panel_k, 2}, kernel).sums_bytes, 0U) << "of one panel none are kept";
+  EXPECT_EQ(planned({4096, 4096, kernel.panel_k, 2}, kernel).sums_bytes, 0U) << "of one panel none are kept";
+  const TiledPlan by_rows = planned({4096, 4096, kernel.held_k, 2}, kernel);
+  EXPECT_EQ(by_rows.sums_bytes, static_cast<std::uint64_t>(32 * by_rows.block_columns) * sizeof(float));
 }
 
 // What lies beside an operand is not zero times anything.
