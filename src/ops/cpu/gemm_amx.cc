@@ -65,11 +65,7 @@ struct TileRegisters {
       asm("vcvtne2ps2bf16 %1, %2, %0"
           : "=v"(halves)
           : "v"(sum(before + at, sums + at)), "v"(sum(before + at + 8, sums + at + 8)));
-      if (is_streamed) {
-        _mm256_stream_si256(reinterpret_cast<__m256i*>(to), halves);
-      } else {
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), halves);
-      }
+      put(to, halves, is_streamed);
     }
   }
   static void copy_line(std::byte* to, const std::byte* from, bool is_streamed) {
@@ -118,6 +114,13 @@ struct TileRegisters {
       _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line);
     } else {
       _mm512_storeu_si512(to, line);
+    }
+  }
+  static void put(std::byte* to, __m256i half_line, bool is_streamed) {
+    if (is_streamed) {
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to), half_line);
+    } else {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), half_line);
     }
   }
   static __m512i narrowed(__m512 first, __m512 second) {

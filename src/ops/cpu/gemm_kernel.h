@@ -55,7 +55,6 @@ struct GemmTile {
 struct GemmOutput {
   std::byte* c = nullptr;  // (m, n)
   DType c_dtype = DType::kF32;
-  std::int64_t num_rows = 0;     // m
   std::int64_t num_columns = 0;  // n
   const std::byte* bias = nullptr;
   DType bias_dtype = DType::kF32;
@@ -65,7 +64,6 @@ struct GemmOutput {
 inline GemmOutput gemm_output(const Gemm& args) {
   return {.c = args.c.bytes().data(),
           .c_dtype = args.c.dtype(),
-          .num_rows = args.c.shape()[0],
           .num_columns = args.c.shape()[1],
           .bias = has_bias(args) ? args.bias.bytes().data() : nullptr,
           .bias_dtype = args.bias.dtype(),

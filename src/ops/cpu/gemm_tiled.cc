@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <vector>
 
+#include "base/check.h"
 #include "ops/cpu/gemm_kernel.h"
 #include "ops/cpu/gemm_pack_avx512.h"
 #include "ops/cpu/gemm_scratch.h"
@@ -215,12 +217,7 @@ class TiledGemm {
                     .summed = scratch.summed,
                     .turned = plan_.is_swapped ? scratch.turned : nullptr,
                     .pending = &pending};
-    if (strip.num_steps > 0) {
-      strip.rows_per_step = std::max<std::int64_t>(kAmxSide / strip.num_steps, 1);
-      // The first two transpose.
-      strip.turned_rows_per_step = blocks(kAmxSide, std::max<std::int64_t>(strip.num_steps - 3, 1));
-      add_fetches(strip, block, panel, row, num_across);
-    }
+    if (strip.num_steps > 0) add_fetches(strip, block, panel, row, num_across);
     // Rows that are loaded from afar are kept for the other columns.
     if (strip.rows.row_bytes != TileRows{}.row_bytes && num_across > 1) strip.kept = scratch.kept;
     kernel_.multiply(strip);
@@ -229,7 +226,9 @@ class TiledGemm {
   void add_fetches(TileStrip& strip, const Block& block, std::int64_t panel, std::int64_t row,
                    std::int64_t num_across) const {
     const auto add = [&strip](const TileFetch& fetch) {
-      if (fetch.num_tiles > 0) strip.fetch[strip.num_fetch++] = fetch;
+      if (fetch.num_tiles <= 0) return;
+      CHECK(strip.num_fetch < std::ssize(strip.fetch), "there is room for all that a strip fetches");
+      strip.fetch[strip.num_fetch++] = fetch;
     };
     add(next_rows(block, panel, row, num_across));
     add(next_columns(block, panel, row / kAmxSide * num_across, num_across, strip.num_steps));
@@ -338,10 +337,9 @@ class TiledGemm {
 
   // C is only written, in whole lines, and so large that no cache would keep it.
   bool is_streamed() const {
-    const std::int64_t row_bytes = output_.num_columns * kElementBytes;
     return output_.c_dtype == DType::kBF16 && output_.into == Into::kOverwrite && output_.bias == nullptr &&
-           address(output_.c) % kLineBytes == 0 && row_bytes % kLineBytes == 0 &&
-           output_.num_rows * row_bytes >= kernel_.min_streamed_bytes;
+           address(output_.c) % kLineBytes == 0 && output_.num_columns * kElementBytes % kLineBytes == 0 &&
+           plan_.num_rows * plan_.num_columns * kElementBytes >= kernel_.min_streamed_bytes;
   }
 
   // What is added to or written over has lain in memory since the last product.

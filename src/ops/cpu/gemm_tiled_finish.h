@@ -119,6 +119,17 @@ HWY_INLINE void finish_row(const TileRest& rest, std::int64_t row) {
   }
 }
 
+// Rows of a tile that are finished beside each step of the next but the first, so that next to none are left after the
+// last. As many each time: what changes from step to step is foreseen wrong.
+template <RestOf kKind>
+HWY_INLINE std::int64_t rows_beside_step(std::int64_t num_steps) {
+  if constexpr (kKind == RestOf::kTurn) {
+    const std::int64_t num_left = std::max<std::int64_t>(num_steps - 1 - kTurns, 1);
+    return (kAmxSide + num_left - 1) / num_left;
+  }
+  return std::max<std::int64_t>(kAmxSide / num_steps, 1);
+}
+
 template <typename Unit>
 void write_tile(const TilePending& pending) {
   const float* sums = pending.sums;

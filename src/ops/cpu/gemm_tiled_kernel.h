@@ -57,10 +57,6 @@ struct TileStrip {
   float* summed = nullptr;             // (32, 32)
   float* turned = nullptr;             // as large; tiles of C are transposed, and follow one another down
   TilePending* pending = nullptr;      // the tile before, and then the last one of this strip
-  // Of the tile before, finished beside each step, so that next to none are left after the last. As many each time:
-  // what changes from step to step is foreseen wrong.
-  std::int64_t rows_per_step = 0;
-  std::int64_t turned_rows_per_step = 0;
 
   TileFetch fetch[4];
   std::int64_t num_fetch = 0;
@@ -157,7 +153,7 @@ HWY_INLINE void fetch_beside(const TileStrip& strip, std::int64_t tile, std::int
 // A tile of a strip, and beside its steps what is left of the tile before: `stored` is where that goes first.
 template <typename Unit, RowTiles kRowTiles, RestOf kKind, typename Write>
 HWY_INLINE void sum_tile(const TileStrip& strip, std::int64_t tile, const TileRows& from, float* stored,
-                         const TileRest& rest, const Write& write) {
+                         const TileRest& rest, std::int64_t rows_per_step, const Write& write) {
   constexpr std::int64_t kStepBytes = 2048;
   const std::byte* rows = from.first;
   const std::byte* columns = strip.columns + tile * strip.column_bytes;
@@ -167,7 +163,6 @@ HWY_INLINE void sum_tile(const TileStrip& strip, std::int64_t tile, const TileRo
   fetch_beside(strip, tile, 0);
   if constexpr (kKind == RestOf::kWrite) write();
   constexpr bool kHasRows = kKind != RestOf::kNothing && kKind != RestOf::kWrite;
-  const std::int64_t rows_per_step = kKind == RestOf::kTurn ? strip.turned_rows_per_step : strip.rows_per_step;
   std::int64_t row = 0;
   for (std::int64_t step = 1; step < strip.num_steps; ++step) {
     rows += from.step_bytes;
@@ -211,7 +206,8 @@ void sum_first_tile(const TileStrip& strip) {
   const TilePending pending = *strip.pending;
   const TileRest rest = kind_of(pending) == RestOf::kNothing ? TileRest{} : rest_of(pending);
   with_kind(kind_of(pending), [&]<RestOf kKind>() {
-    sum_tile<Unit, kRowTiles, kKind>(strip, 0, strip.rows, pending.sums, rest, [&] { write_tile<Unit>(pending); });
+    sum_tile<Unit, kRowTiles, kKind>(strip, 0, strip.rows, pending.sums, rest, rows_beside_step<kKind>(strip.num_steps),
+                                     [&] { write_tile<Unit>(pending); });
   });
 }
 
@@ -223,8 +219,9 @@ void sum_other_tiles(const TileStrip& strip) {
   const RestOf kind = kind_of(pending);
   TileRest rest = kind == RestOf::kNothing ? TileRest{} : rest_of(pending);
   with_kind(kind, [&]<RestOf kKind>() {
+    const std::int64_t rows_per_step = rows_beside_step<kKind>(strip.num_steps);
     for (std::int64_t tile = 1; tile < strip.num_tiles; ++tile) {
-      sum_tile<Unit, RowTiles::kUsed, kKind>(strip, tile, rows, pending.sums, rest,
+      sum_tile<Unit, RowTiles::kUsed, kKind>(strip, tile, rows, pending.sums, rest, rows_per_step,
                                              [&] { write_tile<Unit>(pending_tile(strip, tile - 1)); });
       if constexpr (kKind == RestOf::kNothing) pending.sums += kAmxSide * kAmxSide;
       rest.to += rest.tile_bytes;
