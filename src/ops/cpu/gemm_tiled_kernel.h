@@ -74,6 +74,12 @@ struct TiledKernel {
   std::int64_t min_block_rows = 512;  // whatever the caches; of no more rows, threads pack their own columns anyway
   std::int64_t block_columns = 512;   // about
   std::int64_t min_own_rows = 2048;   // of a block whose columns a thread packs for itself, unless R has no more
+  // Of more threads some are slowed by others' work on their cores, and the rest waits unless blocks are small and
+  // many: with 8 threads on a busy machine, large blocks left a quarter of the time idle. Columns are then packed for
+  // all.
+  std::int64_t max_even_threads = 2;
+  std::int64_t many_block = 256;             // rows and columns of a block then,
+  std::int64_t min_many_block = 128;         // and where blocks would be too few
   std::int64_t max_sums_bytes = 16 << 20;    // of all threads' blocks: what the last cache holds beside the operands
   std::int64_t max_packed_bytes = 32 << 20;  // of what is packed for all threads, unless 32 columns are more
   // Of a C that is written past the caches: reading it for nothing, line by line, costs about as much as whoever uses

@@ -31,6 +31,7 @@ std::int64_t about(std::int64_t total, std::int64_t part) {
 // thread packs for itself are large, and as many for each are better than more.
 constexpr std::int64_t kBlocksPerThread = 2;
 constexpr std::int64_t kOwnBlocksPerThread = 3;
+constexpr std::int64_t kManyBlocksPerThread = 4;
 
 bool are_shared_well(std::int64_t num_blocks, std::int64_t num_threads) {
   return num_blocks % num_threads == 0 || num_blocks >= kOwnBlocksPerThread * num_threads;
@@ -75,6 +76,15 @@ void cut_blocks(TiledPlan& plan, std::int64_t num_threads) {
   }
 }
 
+void cut_many_blocks(TiledPlan& plan, const TiledKernel& kernel, std::int64_t num_threads) {
+  plan.block_rows = std::min(plan.block_rows, kernel.many_block);
+  plan.block_columns = std::min(plan.block_columns, kernel.many_block);
+  for (std::int64_t* const side : {&plan.block_rows, &plan.block_columns}) {
+    if (num_blocks(plan) >= kManyBlocksPerThread * num_threads) return;
+    *side = std::min(*side, kernel.min_many_block);
+  }
+}
+
 // Columns about as many as the kernel wants, and so many rows that the sums of all threads' blocks stay in the last
 // cache.
 void choose_block(TiledPlan& plan, const TiledKernel& kernel, std::int64_t num_threads) {
@@ -102,7 +112,8 @@ TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t te
   plan.row_stretch = plan.packs_rows ? stretch_of(all_rows, most_packed) : all_rows;
   plan.column_stretch = all_columns;
   choose_block(plan, kernel, num_threads);
-  if (!plan.packs_rows && choose_own_blocks(plan, kernel, num_threads)) {
+  const bool is_even = num_threads <= kernel.max_even_threads;
+  if (!plan.packs_rows && is_even && choose_own_blocks(plan, kernel, num_threads)) {
     plan.packed_for = PackedFor::kEach;
   } else if (!plan.packs_rows && plan.num_rows < plan.num_columns && plan.num_rows <= kernel.min_block_rows) {
     plan.packed_for = PackedFor::kEach;
@@ -111,6 +122,7 @@ TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t te
     plan.column_stretch = stretch_of(all_columns, most_packed);
     choose_block(plan, kernel, num_threads);
     plan.packed_columns_bytes = static_cast<std::uint64_t>(plan.column_stretch * packed_row_bytes);
+    if (!is_even) cut_many_blocks(plan, kernel, num_threads);
     cut_blocks(plan, num_threads);
   }
 

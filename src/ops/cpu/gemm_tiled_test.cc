@@ -154,6 +154,18 @@ TEST(GemmTiledPlan, GivesThreadsAboutAsMuch) {
   }
 }
 
+TEST(GemmTiledPlan, GivesManyThreadsBlocksToTakeFromSlowOnes) {
+  const TiledKernel kernel;
+  for (const PlannedCase& c :
+       {PlannedCase{4096, 4096, 4096, 8}, PlannedCase{512, 4096, 4096, 8}, PlannedCase{512, 4096, 14336, 16}}) {
+    const TiledPlan plan = planned(c, kernel);
+    EXPECT_EQ(plan.packed_for, PackedFor::kAll);
+    const std::int64_t num_blocks = (plan.num_rows + plan.block_rows - 1) / plan.block_rows *
+                                    ((plan.column_stretch + plan.block_columns - 1) / plan.block_columns);
+    EXPECT_GE(num_blocks, 4 * static_cast<std::int64_t>(c.num_threads));
+  }
+}
+
 TEST(GemmTiledPlan, KeepsSumsOfAllThreadsInTheirBounds) {
   const TiledKernel kernel;
   for (const std::size_t num_threads : {1U, 2U, 7U, 16U, 64U}) {
