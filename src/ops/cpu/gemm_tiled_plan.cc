@@ -122,7 +122,7 @@ TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t te
     plan.column_stretch = stretch_of(all_columns, most_packed);
     choose_block(plan, kernel, num_threads);
     plan.packed_columns_bytes = static_cast<std::uint64_t>(plan.column_stretch * packed_row_bytes);
-    if (!is_even) cut_many_blocks(plan, kernel, num_threads);
+    if (!is_even && !plan.packs_rows) cut_many_blocks(plan, kernel, num_threads);
     cut_blocks(plan, num_threads);
   }
 
