@@ -55,35 +55,64 @@ std::vector<double> read_factors(const ConfigReader& settings, const std::string
 }
 
 // The name is under rope_type since transformers 4.43, under type before. "su" was what Phi-3 first called longrope.
-std::string scaling_name(const ConfigReader& settings) {
+// Later Phi-3s called it yarn, which it is not.
+std::string scaling_name(const ConfigReader& settings, Scalings scalings) {
   const std::string older = settings.text_or("type", "default");
   const std::string name = settings.text_or("rope_type", older);
-  return name == "su" ? "longrope" : name;
+  if (name == "su") return "longrope";
+  if (scalings == Scalings::kAll || name == "default" || name == "longrope") return name;
+  if (name == "yarn") return "longrope";
+  settings.fail("rope_type", "longrope, the only scaling that this family has");
 }
 
-void read_original_context(const ConfigReader& config, const ConfigReader& settings, Rope& rope) {
+// What a scaled rope was trained with, and how far it is stretched where nobody says.
+void read_original_context(const ConfigReader& config, const ConfigReader& settings, const RopeDefaults& defaults,
+                           Rope& rope) {
   const std::string key = "original_max_position_embeddings";
-  auto original = settings.find_int(key, {2, kMaxPositions});
-  if (!original) original = config.find_int(key, {2, kMaxPositions});
+  constexpr IntRange kRange{2, kMaxPositions};
+  std::optional<std::int64_t> original;
+  if (defaults.of == RopeOf::kModel) {  // the model's own word counts before that of the rope
+    original = config.find_int(key, kRange);
+    if (!original) original = defaults.original_positions;
+  }
+  if (!original) original = settings.find_int(key, kRange);
   rope.original_max_positions = original.value_or(rope.max_positions);
   const double ratio = static_cast<double>(rope.max_positions) / static_cast<double>(rope.original_max_positions);
   rope.factor = settings.real_or("factor", original ? ratio : 1.0, kPositive);
 }
 
+std::int64_t read_rotary_dim(const ConfigReader& config, const ConfigReader& settings, std::int64_t head_dim,
+                             const RopeDefaults& defaults) {
+  const std::string key = "partial_rotary_factor";
+  constexpr RealRange kShare{0.001, 1.0};
+  const bool is_scaled = scaling_name(settings, defaults.scalings) != "default";
+  const std::optional<double> whole = config.find_real(key, kShare);
+  const std::optional<double> own = settings.find_real(key, kShare);
+  double part = (is_scaled ? (whole ? whole : own) : (own ? own : whole)).value_or(1.0);
+  if (defaults.turned == Turned::kWhole && part < 1) {
+    if (is_scaled) {
+      (whole ? config : settings)
+          .fail(key, fmt::format("1: heads of {} are turned as a whole", config_model_type(config)));
+    }
+    part = 1;  // transformers does not look at it either
+  }
+  const auto rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * part);
+  if (rotary_dim < 2 || rotary_dim % 2 != 0) {
+    config.fail("head_dim",
+                fmt::format("an even number of columns to rotate, but {} of {} would be", rotary_dim, head_dim));
+  }
+  return rotary_dim;
+}
+
 }  // namespace
 
-Rope read_rope_object(const ConfigReader& config, const ConfigReader& settings, std::int64_t head_dim, double theta) {
+Rope read_rope_object(const ConfigReader& config, const ConfigReader& settings, const Architecture& arch,
+                      const RopeDefaults& defaults) {
   Rope rope;
-  rope.theta = settings.real_or("rope_theta", theta, {1.000001, 1e15});
-  const double whole = config.real_or("partial_rotary_factor", 1.0, {0.001, 1.0});
-  const double part = settings.real_or("partial_rotary_factor", whole, {0.001, 1.0});
-  rope.rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * part);
-  if (rope.rotary_dim < 2 || rope.rotary_dim % 2 != 0) {
-    config.fail("head_dim",
-                fmt::format("an even number of columns to rotate, but {} of {} would be", rope.rotary_dim, head_dim));
-  }
-  rope.max_positions = config.int_or("max_position_embeddings", 2048, {1, kMaxPositions});
-  const std::string name = scaling_name(settings);
+  rope.theta = settings.real_or("rope_theta", defaults.theta, {1.000001, 1e15});
+  rope.rotary_dim = read_rotary_dim(config, settings, arch.head_dim, defaults);
+  rope.max_positions = arch.max_positions;
+  const std::string name = scaling_name(settings, defaults.scalings);
   if (name == "default") return rope;
   if (name == "linear") {
     rope.scaling = RopeScaling::kLinear;
@@ -94,7 +123,7 @@ Rope read_rope_object(const ConfigReader& config, const ConfigReader& settings, 
     if (rope.rotary_dim == 2) settings.fail("rope_type", "another scaling: dynamic needs more than two rotary columns");
   } else if (name == "llama3") {
     rope.scaling = RopeScaling::kLlama3;
-    read_original_context(config, settings, rope);
+    read_original_context(config, settings, defaults, rope);
     rope.factor = settings.require_real("factor", kPositive);
     rope.low_freq_factor = settings.require_real("low_freq_factor", kPositive);
     rope.high_freq_factor = settings.require_real("high_freq_factor", kPositive);
@@ -103,14 +132,14 @@ Rope read_rope_object(const ConfigReader& config, const ConfigReader& settings, 
     }
   } else if (name == "yarn") {
     rope.scaling = RopeScaling::kYarn;
-    read_original_context(config, settings, rope);
+    read_original_context(config, settings, defaults, rope);
     rope.beta_fast = read_beta(settings, "beta_fast", 32);
     rope.beta_slow = read_beta(settings, "beta_slow", 1);
     rope.truncate = settings.flag_or("truncate", true);
     rope.attention_factor = yarn_attention_factor(settings, rope.factor);
   } else if (name == "longrope") {
     rope.scaling = RopeScaling::kLongRope;
-    read_original_context(config, settings, rope);
+    read_original_context(config, settings, defaults, rope);
     rope.short_factors = read_factors(settings, "short_factor", rope);
     rope.long_factors = read_factors(settings, "long_factor", rope);
     rope.attention_factor = longrope_attention_factor(settings, rope);
@@ -122,13 +151,14 @@ Rope read_rope_object(const ConfigReader& config, const ConfigReader& settings, 
   return rope;
 }
 
-Rope read_rope(const ConfigReader& config, std::int64_t head_dim, double default_theta) {
-  const double theta = config.real_or("rope_theta", default_theta, {1.000001, 1e15});
+Rope read_rope(const ConfigReader& config, const Architecture& arch, RopeDefaults defaults) {
+  defaults.theta = config.real_or("rope_theta", defaults.theta, {1.000001, 1e15});
   // As transformers: what a user adds under the older name counts before what was saved under the newer.
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    if (const auto settings = config.find_object(key)) return read_rope_object(config, *settings, head_dim, theta);
+    const auto settings = config.find_object(key);
+    if (settings && !settings->json().empty()) return read_rope_object(config, *settings, arch, defaults);
   }
-  return read_rope_object(config, ConfigReader(config.where(), nlohmann::json::object()), head_dim, theta);
+  return read_rope_object(config, ConfigReader(config.where(), nlohmann::json::object()), arch, defaults);
 }
 
 std::vector<LayerSight> read_layer_types(const ConfigReader& config, std::vector<LayerSight> otherwise) {
@@ -170,13 +200,12 @@ void set_upper_windows(const ConfigReader& config, Architecture& arch) {
   set_windows(config, arch, read_layer_types(config, std::move(sights)));
 }
 
-Architecture read_gemma_like(const ConfigReader& config) {
-  Architecture arch = read_llama_like(config, 256);
+Architecture read_gemma_like(const ConfigReader& config, std::int64_t max_positions) {
+  Architecture arch = read_llama_like(config, {.head_dim = 256, .max_positions = max_positions});
   arch.attention_scale = static_cast<float>(1 / std::sqrt(config.real_or("query_pre_attn_scalar", 256, kPositive)));
   arch.norm = NormKind::kRmsPlusOne;
   arch.norm_after_attention = true;
   arch.norm_after_mlp = true;
-  arch.attention_soft_cap = static_cast<float>(config.real_or("attn_logit_softcapping", 0, {0, 1e9}));
   arch.logit_soft_cap = static_cast<float>(config.real_or("final_logit_softcapping", 0, {0, 1e9}));
   arch.embedding_scale = std::sqrt(static_cast<float>(arch.hidden));
   arch.activation = read_activation(config, "hidden_activation", "gelu_pytorch_tanh");
@@ -216,7 +245,7 @@ void refuse_flag(const ConfigReader& config, const std::string& key, const std::
   throw InvalidInput(fmt::format("{}: {} is true: {} is not supported by Sluice", config.where(), key, what));
 }
 
-Architecture read_llama_like(const ConfigReader& config, std::int64_t default_head_dim) {
+Architecture read_llama_like(const ConfigReader& config, const SizeDefaults& defaults) {
   Architecture arch;
   arch.family = config_model_type(config);
   arch.hidden = config.require_int("hidden_size", 1, kMaxWidth);
@@ -224,8 +253,8 @@ Architecture read_llama_like(const ConfigReader& config, std::int64_t default_he
   arch.num_kv_heads = config.int_or("num_key_value_heads", arch.num_heads, {1, kMaxWidth});
   if (const auto head_dim = config.find_int("head_dim", {1, kMaxWidth})) {
     arch.head_dim = *head_dim;
-  } else if (default_head_dim != 0) {
-    arch.head_dim = default_head_dim;
+  } else if (defaults.head_dim != 0) {
+    arch.head_dim = defaults.head_dim;
   } else {
     if (arch.hidden % arch.num_heads != 0) {
       config.fail("num_attention_heads",
@@ -234,7 +263,7 @@ Architecture read_llama_like(const ConfigReader& config, std::int64_t default_he
     arch.head_dim = arch.hidden / arch.num_heads;
   }
   arch.vocab = config.require_int("vocab_size", 1, kMaxVocab);
-  arch.max_positions = config.int_or("max_position_embeddings", 2048, {1, kMaxPositions});
+  arch.max_positions = config.int_or("max_position_embeddings", defaults.max_positions, {1, kMaxPositions});
   arch.layers.resize(static_cast<std::size_t>(config.require_int("num_hidden_layers", 1, kMaxLayers)));
   arch.intermediate = config.int_or("intermediate_size", 0, {0, 4 * kMaxWidth});
   arch.norm_eps = static_cast<float>(config.real_or("rms_norm_eps", 1e-6, {0, 1}));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,22 +15,35 @@ namespace sluice {
 
 // Sizes by the keys that most families share (hidden_size, num_hidden_layers, num_attention_heads,
 // num_key_value_heads, head_dim, intermediate_size, vocab_size, max_position_embeddings), rms_norm_eps, the scale of
-// attention by head_dim, one rope with default theta 10000, layers that all see everything.
-// Where head_dim is absent it is default_head_dim, or hidden_size over heads where that is 0.
-Architecture read_llama_like(const ConfigReader& config, std::int64_t default_head_dim = 0);
+// attention by head_dim, layers that all see everything.
+struct SizeDefaults {
+  std::int64_t head_dim = 0;  // 0: hidden_size over heads
+  std::int64_t max_positions = 2048;
+};
+Architecture read_llama_like(const ConfigReader& config, const SizeDefaults& defaults = {});
 
-// What Gemma 2 and 3 share: norms before and after, 1 + weight, scaled and tied embeddings, soft caps.
-Architecture read_gemma_like(const ConfigReader& config);
+// What Gemma 2 and 3 share: norms before and after, 1 + weight, scaled and tied embeddings, a soft cap of logits.
+Architecture read_gemma_like(const ConfigReader& config, std::int64_t max_positions);
 TensorNames gemma_names();
 
 // Checks what sizes must have to each other; every family's last step.
 void require_sound(const ConfigReader& config, const Architecture& arch);
 
+enum class Turned : std::uint8_t { kWhole, kPart };  // heads, or of each as much as partial_rotary_factor says
+enum class Scalings : std::uint8_t { kAll, kLongRopeOnly };
+enum class RopeOf : std::uint8_t { kModel, kSomeLayers };  // whether the model's original context is the rope's
+struct RopeDefaults {
+  double theta = 10000;
+  Turned turned = Turned::kWhole;
+  Scalings scalings = Scalings::kAll;
+  RopeOf of = RopeOf::kModel;
+  std::optional<std::int64_t> original_positions;  // where the family's config always has them
+};
 // `rope_parameters` (transformers 5), or rope_theta and rope_scaling (before it).
-Rope read_rope(const ConfigReader& config, std::int64_t head_dim, double default_theta);
-// The same from one of these objects; `theta` where it names none.
-Rope read_rope_object(const ConfigReader& config, const ConfigReader& settings, std::int64_t head_dim, double theta);
-
+Rope read_rope(const ConfigReader& config, const Architecture& arch, RopeDefaults defaults = {});
+// The same from one of these objects.
+Rope read_rope_object(const ConfigReader& config, const ConfigReader& settings, const Architecture& arch,
+                      const RopeDefaults& defaults);
 // Which layers see a window only: `layer_types` where the config has it, else `otherwise`.
 enum class LayerSight : std::uint8_t { kFull, kWindow };
 std::vector<LayerSight> read_layer_types(const ConfigReader& config, std::vector<LayerSight> otherwise);

@@ -53,6 +53,18 @@ BaseFormat stored_format(const ConfigReader& config) {
       config.where()));
 }
 
+// What any family's config may ask for and no family has.
+void refuse_what_no_family_has(const ConfigReader& config) {
+  if (!config.flag_or("is_causal", true)) {
+    throw InvalidInput(
+        fmt::format("{}: is_causal is false: attention to later tokens is not supported by Sluice", config.where()));
+  }
+  if (const auto layers = config.find_object("per_layer_config"); layers && !layers->json().empty()) {
+    throw InvalidInput(fmt::format(
+        "{}: per_layer_config is not empty: layers of different sizes are not supported by Sluice", config.where()));
+  }
+}
+
 }  // namespace
 
 nlohmann::ordered_json nf4_quantization_config(DType dtype) {
@@ -72,6 +84,7 @@ bool can_be_stored_packed(const ModelDescription& model) {
 ModelDescription describe_model(const ConfigReader& config) {
   const std::string model_type = config_model_type(config);
   const BaseFormat stored = stored_format(config);
+  refuse_what_no_family_has(config);
   for (const Family& family : kFamilies) {
     if (model_type != family.model_type) continue;
     ModelDescription model = family.describe(config);

@@ -57,7 +57,10 @@ TEST(Description, WhatSluiceDoesNotDoIsRefusedByName) {
       {"llama-2-7b", {{"rope_scaling", {{"type", "spiral"}, {"factor", 2.0}}}}, {"'spiral'", "longrope"}},
       {"llama-2-7b", {{"hidden_act", "mish"}}, {"hidden_act", "'mish'", "silu"}},
       {"gemma-3-1b", {{"use_bidirectional_attention", true}}, {"use_bidirectional_attention"}},
+      {"gemma-2-9b", {{"use_bidirectional_attention", true}}, {"use_bidirectional_attention"}},
       {"gemma-2-9b", {{"layer_types", std::vector<std::string>(42, "chunked_attention")}}, {"chunked_attention"}},
+      {"qwen2.5-7b", {{"is_causal", false}}, {"is_causal"}},
+      {"llama-2-7b", {{"per_layer_config", {{"0", {{"head_dim", 64}}}}}}, {"per_layer_config"}},
   };
   for (const Refusal& refusal : refusals) expect_refused<InvalidInput>(refusal);
 }
@@ -118,6 +121,10 @@ TEST(Description, RopeSettingsWithoutMeaningAreRefused) {
       {"llama-2-7b",
        llama({{"rope_type", "yarn"}, {"factor", 4.0}, {"mscale", 1.0}, {"mscale_all_dim", -8.0}}),
        {"rope_scaling.mscale_all_dim"}},
+      {"llama-2-7b",
+       {{"partial_rotary_factor", 0.5}, {"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}},
+       {"partial_rotary_factor", "llama"}},
+      {"phi-4", {{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}}, {"rope_scaling", "longrope"}},
   };
   for (const Refusal& refusal : refusals) expect_refused<FormatError>(refusal);
 }
@@ -186,13 +193,48 @@ TEST(Description, BothStylesOfRopeSettingsMeanTheSame) {
                                       {"long_factor", std::vector<double>(64, 2.5)}}}});
   Json longrope = in_new_style(su);
   longrope["rope_parameters"]["rope_type"] = "longrope";
-  longrope["rope_parameters"]["original_max_position_embeddings"] = 4096;
-  longrope.erase("original_max_position_embeddings");
+  longrope.erase("original_max_position_embeddings");  // Phi-3's config has 4096 by default
+  // Which counts before what a rope says.
+  longrope["rope_parameters"]["original_max_position_embeddings"] = 64;
   EXPECT_EQ(describe(su).arch.ropes[0].scaling, RopeScaling::kLongRope);
   EXPECT_EQ(describe(su).arch.ropes[0].factor, 4);  // 16384 positions over 4096
   // sqrt(1 + ln 4 / ln 4096) = sqrt(1 + 1/6)
   EXPECT_NEAR(describe(su).arch.ropes[0].attention_factor, 1.0801234497346435, 1e-12);
   expect_same_ropes(su, longrope);
+}
+
+Rope rope_of(const std::string& shape, const Json& changes) { return describe(changed(shape, changes)).arch.ropes[0]; }
+
+TEST(Description, RopeSettingsCountInTheOrderOfTransformers) {
+  const Json yarn{{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 16}};
+  EXPECT_EQ(rope_of("llama-2-7b", {{"rope_scaling", yarn}}).original_max_positions, 16);
+  EXPECT_EQ(rope_of("llama-2-7b", {{"rope_scaling", yarn}, {"original_max_position_embeddings", 1000}})
+                .original_max_positions,
+            1000);
+  const Json linear{{"rope_type", "linear"}, {"factor", 2.0}, {"rope_theta", 1e4}};
+  EXPECT_EQ(rope_of("llama-2-7b", {{"rope_scaling", Json::object()}, {"rope_parameters", linear}}).factor, 2);
+  // What was later called yarn in Phi-3's configs is its longrope.
+  const std::vector<double> factors(64, 1.25);
+  const Json misnamed{{"type", "yarn"}, {"short_factor", factors}, {"long_factor", factors}};
+  EXPECT_EQ(rope_of("phi-4", {{"rope_scaling", misnamed}}).scaling, RopeScaling::kLongRope);
+  // Heads are turned in part by Phi-3 alone.
+  EXPECT_EQ(rope_of("phi-4", {{"partial_rotary_factor", 0.5}}).rotary_dim, 64);
+  EXPECT_EQ(rope_of("llama-2-7b", {{"partial_rotary_factor", 0.5}}).rotary_dim, 128);
+}
+
+TEST(Description, WhatAConfigLeavesOutIsItsFamilys) {
+  const auto positions = [](const std::string& shape) {
+    return describe(changed(shape, {{"max_position_embeddings", nullptr}})).arch.max_positions;
+  };
+  EXPECT_EQ(positions("llama-2-7b"), 2048);
+  EXPECT_EQ(positions("mistral-7b"), 131072);
+  EXPECT_EQ(positions("qwen2.5-7b"), 32768);
+  EXPECT_EQ(positions("qwen3-8b"), 32768);
+  EXPECT_EQ(positions("gemma-2-9b"), 8192);
+  EXPECT_EQ(positions("gemma-3-1b"), 131072);
+  EXPECT_EQ(positions("phi-4"), 4096);
+  EXPECT_EQ(positions("opt-13b"), 2048);
+  EXPECT_EQ(positions("falcon-7b"), 2048);
 }
 
 TEST(Description, Gemma3HasItsTwoRopesInBothStyles) {
@@ -216,6 +258,13 @@ TEST(Description, Gemma3HasItsTwoRopesInBothStyles) {
   for (int idx = 1; idx <= 62; ++idx) types.emplace_back(idx % 6 == 0 ? "full_attention" : "sliding_attention");
   newer["layer_types"] = types;
   expect_same_ropes(older, newer);
+
+  // What stands under the older name is the full layers', and changes what the newer says.
+  newer["rope_parameters"]["full_attention"]["factor"] = 2.0;
+  newer["rope_scaling"] = {{"factor", 8.0}};
+  expect_same_ropes(older, newer);
+  newer["attn_logit_softcapping"] = 50.0;  // Gemma 3 has the key and not the cap
+  EXPECT_EQ(describe(newer).arch.attention_soft_cap, 0);
 }
 
 }  // namespace

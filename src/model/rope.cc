@@ -11,14 +11,21 @@
 namespace sluice {
 namespace {
 
+// As transformers computes them: in float, rounded after every step, since over a long context an angle tells such
+// roundings apart.
+
 // Long wavelengths are stretched by the factor, short ones kept, those between blended.
-double llama3_frequency(const Rope& rope, double frequency) {
-  const double wavelength = 2 * std::numbers::pi / frequency;
+float llama3_frequency(const Rope& rope, float frequency) {
+  const float wavelength = static_cast<float>(2 * std::numbers::pi) / frequency;
   const auto original = static_cast<double>(rope.original_max_positions);
-  if (wavelength > original / rope.low_freq_factor) return frequency / rope.factor;
-  if (wavelength < original / rope.high_freq_factor) return frequency;
-  const double kept = (original / wavelength - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
-  return (1 - kept) * frequency / rope.factor + kept * frequency;
+  const auto factor = static_cast<float>(rope.factor);
+  if (wavelength > static_cast<float>(original / rope.low_freq_factor)) return frequency / factor;
+  if (wavelength < static_cast<float>(original / rope.high_freq_factor)) return frequency;
+  const float kept = (static_cast<float>(original) / wavelength - static_cast<float>(rope.low_freq_factor)) /
+                     static_cast<float>(rope.high_freq_factor - rope.low_freq_factor);
+  const float stretched = (1 - kept) * frequency / factor;
+  const float same = kept * frequency;
+  return stretched + same;
 }
 
 struct YarnRange {
@@ -53,6 +60,17 @@ double dynamic_theta(const Rope& rope, std::int64_t seq_tokens) {
   return rope.theta * std::pow(rope.factor * seq / trained - (rope.factor - 1), dim / (dim - 2));
 }
 
+float yarn_frequency(const Rope& rope, const YarnRange& range, std::int64_t pair_idx, float wave) {
+  const float kept = 1 / wave;
+  const float stretched = 1 / (static_cast<float>(rope.factor) * wave);
+  const float along =
+      (static_cast<float>(pair_idx) - static_cast<float>(range.low)) / static_cast<float>(range.high - range.low);
+  const float share = 1 - std::clamp(along, 0.0F, 1.0F);
+  const float from_stretched = stretched * (1 - share);
+  const float from_kept = kept * share;
+  return from_stretched + from_kept;
+}
+
 }  // namespace
 
 std::vector<float> inverse_frequencies(const Rope& rope, std::int64_t seq_tokens) {
@@ -63,30 +81,30 @@ std::vector<float> inverse_frequencies(const Rope& rope, std::int64_t seq_tokens
   std::vector<float> frequencies(static_cast<std::size_t>(half));
   for (std::int64_t idx = 0; idx < half; ++idx) {
     const auto at = static_cast<std::size_t>(idx);
-    double frequency = 1 / std::pow(theta, static_cast<double>(2 * idx) / static_cast<double>(rope.rotary_dim));
+    const float exponent = static_cast<float>(2 * idx) / static_cast<float>(rope.rotary_dim);
+    const auto wave = static_cast<float>(std::pow(static_cast<double>(static_cast<float>(theta)), exponent));
+    float& frequency = frequencies[at];
+    frequency = 1 / wave;
     switch (rope.scaling) {
       case RopeScaling::kNone:
       case RopeScaling::kDynamic:
         break;
       case RopeScaling::kLinear:
-        frequency /= rope.factor;
+        frequency /= static_cast<float>(rope.factor);
         break;
       case RopeScaling::kLlama3:
         frequency = llama3_frequency(rope, frequency);
         break;
-      case RopeScaling::kYarn: {
-        const double ramp = std::clamp((static_cast<double>(idx) - yarn.low) / (yarn.high - yarn.low), 0.0, 1.0);
-        frequency = frequency / rope.factor * ramp + frequency * (1 - ramp);
+      case RopeScaling::kYarn:
+        frequency = yarn_frequency(rope, yarn, idx, wave);
         break;
-      }
       case RopeScaling::kLongRope: {
         const auto& factors = seq_tokens > rope.original_max_positions ? rope.long_factors : rope.short_factors;
         CHECK(factors.size() == frequencies.size(), "a factor for every pair");
-        frequency /= factors[at];
+        frequency = 1 / (static_cast<float>(factors[at]) * wave);
         break;
       }
     }
-    frequencies[at] = static_cast<float>(frequency);
   }
   return frequencies;
 }
@@ -100,13 +118,14 @@ void write_rope_rows(const Rope& rope, std::int64_t seq_tokens, std::int64_t fir
                      std::span<float> cos, std::span<float> sin) {
   const std::vector<float> frequencies = inverse_frequencies(rope, seq_tokens);
   CHECK(cos.size() == frequencies.size() * static_cast<std::size_t>(count) && cos.size() == sin.size(), "room for all");
+  const auto attention_factor = static_cast<float>(rope.attention_factor);
   std::size_t at = 0;
   for (std::int64_t position = first; position < first + count; ++position) {
     for (const float frequency : frequencies) {
       // The angle is rounded to float first, as transformers does; its cosine then is exact to a float.
       const float angle = static_cast<float>(position) * frequency;
-      cos[at] = static_cast<float>(std::cos(static_cast<double>(angle)) * rope.attention_factor);
-      sin[at] = static_cast<float>(std::sin(static_cast<double>(angle)) * rope.attention_factor);
+      cos[at] = static_cast<float>(std::cos(static_cast<double>(angle))) * attention_factor;
+      sin[at] = static_cast<float>(std::sin(static_cast<double>(angle))) * attention_factor;
       ++at;
     }
   }

@@ -37,7 +37,7 @@ ModelDescription describe_falcon(const ConfigReader& config) {
   }
   arch.activation = read_activation(config, "activation", "gelu");
   arch.gating = Gating::kPlain;
-  arch.ropes = {read_rope(config, arch.head_dim, 10000)};
+  arch.ropes = {read_rope(config, arch)};
   arch.tied_head = config.flag_or("tie_word_embeddings", true);
 
   TensorNames& names = model.names;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gemma 3, the text part: Gemma 2 with normalised q and k, five windows to one full layer, and a rope for each kind.
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "model/config_parts.h"
 #include "model/description.h"
 
@@ -9,17 +13,31 @@ namespace {
 constexpr double kFullTheta = 1e6;
 constexpr double kWindowTheta = 1e4;
 
+// The full layers': rope_scaling, the older name, counts before rope_parameters, key by key.
+ConfigReader read_full_settings(const ConfigReader& config, const std::optional<ConfigReader>& own) {
+  const auto older = config.find_object("rope_scaling");
+  if (!older || !own) return older.value_or(own.value_or(ConfigReader(config.where(), nlohmann::json::object())));
+  nlohmann::json both = own->json();
+  both.update(older->json());
+  return {config.where(), std::move(both)};
+}
+
 // One for full layers, one for windows.
-std::vector<Rope> read_ropes(const ConfigReader& config, std::int64_t head_dim) {
-  const ConfigReader none(config.where(), nlohmann::json::object());
-  const double full_theta = config.real_or("rope_theta", kFullTheta, {1.000001, 1e15});
-  const double window_theta = config.real_or("rope_local_base_freq", kWindowTheta, {1.000001, 1e15});
+std::vector<Rope> read_ropes(const ConfigReader& config, const Architecture& arch) {
+  std::optional<ConfigReader> full;
+  std::optional<ConfigReader> window;
   if (const auto both = config.find_object("rope_parameters")) {
-    return {read_rope_object(config, both->find_object("full_attention").value_or(none), head_dim, full_theta),
-            read_rope_object(config, both->find_object("sliding_attention").value_or(none), head_dim, window_theta)};
+    full = both->find_object("full_attention");
+    window = both->find_object("sliding_attention");
   }
-  return {read_rope_object(config, config.find_object("rope_scaling").value_or(none), head_dim, full_theta),
-          read_rope_object(config, none, head_dim, window_theta)};
+  constexpr RealRange kThetas{1.000001, 1e15};
+  const RopeDefaults full_defaults{.theta = config.real_or("rope_theta", kFullTheta, kThetas),
+                                   .of = RopeOf::kSomeLayers};
+  const RopeDefaults window_defaults{.theta = config.real_or("rope_local_base_freq", kWindowTheta, kThetas),
+                                     .of = RopeOf::kSomeLayers};
+  const ConfigReader none(config.where(), nlohmann::json::object());
+  return {read_rope_object(config, read_full_settings(config, full), arch, full_defaults),
+          read_rope_object(config, window.value_or(none), arch, window_defaults)};
 }
 
 }  // namespace
@@ -27,10 +45,10 @@ std::vector<Rope> read_ropes(const ConfigReader& config, std::int64_t head_dim) 
 ModelDescription describe_gemma3_text(const ConfigReader& config) {
   refuse_flag(config, "use_bidirectional_attention", "attention to later tokens");
   ModelDescription model;
-  model.arch = read_gemma_like(config);
+  model.arch = read_gemma_like(config, 131072);
   model.names = gemma_names();
   model.arch.qk_norm = true;
-  model.arch.ropes = read_ropes(config, model.arch.head_dim);
+  model.arch.ropes = read_ropes(config, model.arch);
   const auto pattern = static_cast<std::size_t>(config.int_or("sliding_window_pattern", 6, {1, 1 << 12}));
   std::vector<LayerSight> sights(model.arch.layers.size(), LayerSight::kWindow);
   for (std::size_t idx = pattern - 1; idx < sights.size(); idx += pattern) sights[idx] = LayerSight::kFull;

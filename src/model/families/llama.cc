@@ -8,7 +8,7 @@ namespace sluice {
 ModelDescription describe_llama(const ConfigReader& config) {
   ModelDescription model;
   model.arch = read_llama_like(config);
-  model.arch.ropes = {read_rope(config, model.arch.head_dim, 10000)};
+  model.arch.ropes = {read_rope(config, model.arch)};
   model.arch.activation = read_activation(config, "hidden_act", "silu");
   if (config.flag_or("attention_bias", false)) {
     model.arch.qkv_bias = Biases::kPresent;

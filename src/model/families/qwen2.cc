@@ -7,8 +7,8 @@ namespace sluice {
 
 ModelDescription describe_qwen2(const ConfigReader& config) {
   ModelDescription model;
-  model.arch = read_llama_like(config);
-  model.arch.ropes = {read_rope(config, model.arch.head_dim, 10000)};
+  model.arch = read_llama_like(config, {.max_positions = 32768});
+  model.arch.ropes = {read_rope(config, model.arch)};
   model.arch.activation = read_activation(config, "hidden_act", "silu");
   model.arch.qkv_bias = Biases::kPresent;
   model.arch.tied_head = config.flag_or("tie_word_embeddings", false);

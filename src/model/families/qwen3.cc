@@ -7,8 +7,8 @@ namespace sluice {
 
 ModelDescription describe_qwen3(const ConfigReader& config) {
   ModelDescription model;
-  model.arch = read_llama_like(config, 128);
-  model.arch.ropes = {read_rope(config, model.arch.head_dim, 10000)};
+  model.arch = read_llama_like(config, {.head_dim = 128, .max_positions = 32768});
+  model.arch.ropes = {read_rope(config, model.arch)};
   model.arch.activation = read_activation(config, "hidden_act", "silu");
   model.arch.qk_norm = true;
   if (config.flag_or("attention_bias", false)) {
