@@ -27,6 +27,7 @@
 #include "io/posix/posix_file.h"
 #include "io/threads/threads_engine.h"
 #include "model/known_shapes.h"
+#include "model/own_head.h"
 #include "model/random_weights.h"
 #include "plan/plan_json.h"
 #include "train/trained_model.h"
@@ -243,8 +244,9 @@ void bench_step(const StepArguments& arguments) {
 
   PosixFileSystem files;
   ThreadsEngine engine(2);
-  const ModelDescription model = describe_trained_model(files, folder, config);
+  ModelDescription described = describe_trained_model(files, folder, config);
   const Checkpoint checkpoint(files, engine, folder);
+  const ModelDescription model = with_own_head(std::move(described), checkpoint);
   const CheckpointSlices slices(checkpoint, model);
   RunShape shape{.arch = model.arch, .machine = machine_for(config, model.arch, device, stores, Remeasure::kIfChanged)};
   shape.default_budgets = budgets_here(shape.machine);

@@ -29,6 +29,7 @@
 #include "io/posix/posix_file.h"
 #include "io/threads/threads_engine.h"
 #include "model/checkpoint_slices.h"
+#include "model/own_head.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -163,7 +164,9 @@ void generate(const GenerateArguments& arguments) {
   ThreadsEngine engine(4);
   const ModelFolder folder = look_into_model_folder(files, arguments.folder);
   const ConfigReader config = read_model_config(folder);
-  const ModelDescription model = describe_model(config);
+  ModelDescription described = describe_model(config);
+  const Checkpoint checkpoint(files, engine, arguments.folder);
+  const ModelDescription model = with_own_head(std::move(described), checkpoint);
   const GenerationConfig makers = read_makers_wishes(folder, config);
   const Sampling sampling = choose_sampling(arguments, makers);
   std::unique_ptr<const Tokenizer> tokenizer;
@@ -175,7 +178,6 @@ void generate(const GenerateArguments& arguments) {
       room_for(model.arch, prompt.size(),
                std::clamp(arguments.max_new_tokens.value_or(makers.max_new_tokens.value_or(kDefaultNewTokens)),
                           std::int64_t{1}, kMostNewTokens));
-  const Checkpoint checkpoint(files, engine, arguments.folder);
   const CheckpointSlices slices(checkpoint, model);
   Sampler sampler(sampling);
 

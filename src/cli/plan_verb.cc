@@ -28,10 +28,13 @@
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
+#include "format/checkpoint.h"
 #include "format/model_folder.h"
 #include "io/posix/posix_file.h"
+#include "io/threads/threads_engine.h"
 #include "model/description.h"
 #include "model/known_shapes.h"
+#include "model/own_head.h"
 #include "plan/kernel_scratch.h"
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
@@ -175,12 +178,20 @@ void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& s
   shape.checkpoints = job.checkpoints();
 }
 
+// A plan needs no weights; where they are there, they have their say.
+ModelDescription describe_base(FileSystem& files, const TrainConfig& config) {
+  ModelDescription model = describe_trained_model(files, config.base_model, config);
+  if (!look_into_model_folder(files, config.base_model).safetensors) return model;
+  ThreadsEngine engine(2);
+  return with_own_head(std::move(model), Checkpoint(files, engine, config.base_model));
+}
+
 PlanRequest request_of_config(const PlanArguments& arguments) {
   const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
   for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
   const TrainConfig& config = read.config;
   PosixFileSystem files;
-  RunShape shape{.arch = describe_trained_model(files, config.base_model, config).arch};
+  RunShape shape{.arch = describe_base(files, config).arch};
   if (arguments.machine.empty()) {
     shape.machine =
         machine_for(config, shape.arch, choose_device(config.device), TrainingJob::store_directories_of(config),

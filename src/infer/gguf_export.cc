@@ -13,6 +13,7 @@
 #include "infer/gguf_vocabulary.h"
 #include "model/gguf_layout.h"
 #include "model/gguf_weights.h"
+#include "model/own_head.h"
 
 namespace sluice {
 namespace {
@@ -48,14 +49,15 @@ void append(std::vector<GgufEntry>& entries, std::vector<GgufEntry> more) {
 GgufReport export_gguf(FileSystem& files, IoEngine& engine, const GgufExport& what, WorkerTeam& team,
                        const ProgressSink& progress) {
   const ConfigReader config = read_model_config(look_into_model_folder(files, what.model_folder));
-  const ModelDescription model = describe_model(config);
-  if (model.stored != BaseFormat::kPlain) {
+  ModelDescription described = describe_model(config);
+  if (described.stored != BaseFormat::kPlain) {
     throw InvalidInput(fmt::format(
         "the model '{}' is quantized (quantization_config); its bf16, fp16 or fp32 original can be exported",
         what.model_folder));
   }
-  GgufLayout layout = make_gguf_layout(config, model, what.encoding);
   const Checkpoint checkpoint(files, engine, what.model_folder);
+  const ModelDescription model = with_own_head(std::move(described), checkpoint);
+  GgufLayout layout = make_gguf_layout(config, model, what.encoding);
   require_gguf_sources(checkpoint, layout);
   GgufVocabulary vocabulary = make_gguf_vocabulary(what.model_folder, config, model.arch.vocab);
 

@@ -14,6 +14,7 @@
 #include "base/bf16.h"
 #include "format/handmade_files.h"
 #include "model/handmade_model.h"
+#include "model/own_head.h"
 #include "model/reference_models.h"
 
 namespace sluice {
@@ -116,6 +117,7 @@ TEST(CheckpointSlices, FalconsInterleavedRowsComeApart) {
 struct HandmadeTensor {
   std::string dtype = "F16";
   std::vector<std::int64_t> shape;
+  std::uint16_t flipped = 0;  // bits of its last element
 };
 
 std::map<std::string, HandmadeTensor> handmade_tensors() {
@@ -148,7 +150,8 @@ class HandmadeCheckpoint : public testing::Test {
       for (const std::int64_t size : tensor.shape) count *= size;
       const std::size_t begin = data.size();
       for (std::int64_t idx = 0; idx < count; ++idx) {
-        const std::uint16_t bits = pattern[static_cast<std::size_t>(idx) % pattern.size()];
+        const std::uint16_t usual = pattern[static_cast<std::size_t>(idx) % pattern.size()];
+        const std::uint16_t bits = idx + 1 == count ? usual ^ tensor.flipped : usual;
         data += static_cast<char>(bits & 0xFF);
         data += static_cast<char>(bits >> 8);
         if (tensor.dtype == "I32") data += std::string(2, '\0');
@@ -224,6 +227,25 @@ TEST_F(HandmadeCheckpoint, TablesOfOlderExportersAreNoSurprise) {
   put(tensors);
   const Checkpoint checkpoint(disk_, engine_, kPath);
   EXPECT_NO_THROW(CheckpointSlices(checkpoint, model_));
+}
+
+// As transformers: a tie that the checkpoint does not keep is none.
+TEST_F(HandmadeCheckpoint, AHeadOfItsOwnCountsUnlessItIsTheEmbedding) {
+  ModelDescription tied = model_;
+  tied.arch.tied_head = true;
+  const auto is_tied = [&](const std::map<std::string, HandmadeTensor>& tensors) {
+    put(tensors);
+    const Checkpoint checkpoint(disk_, engine_, kPath);
+    const ModelDescription model = with_own_head(tied, checkpoint);
+    EXPECT_NO_THROW(CheckpointSlices(checkpoint, model));
+    return model.arch.tied_head;
+  };
+  auto tensors = handmade_tensors();
+  EXPECT_TRUE(is_tied(tensors));
+  tensors["lm_head.weight"].flipped = 1;
+  EXPECT_FALSE(is_tied(tensors));
+  tensors.erase("lm_head.weight");
+  EXPECT_TRUE(is_tied(tensors));
 }
 
 TEST_F(HandmadeCheckpoint, OneCutShortWhileItIsReadIsOneSentence) {

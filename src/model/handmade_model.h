@@ -18,6 +18,7 @@
 #include "io/threads/threads_engine.h"
 #include "model/checkpoint_slices.h"
 #include "model/description.h"
+#include "model/own_head.h"
 #include "model/random_weights.h"
 
 namespace sluice {
@@ -26,8 +27,8 @@ namespace sluice {
 class OpenedModel {
  public:
   explicit OpenedModel(const std::string& folder)
-      : model_(describe_model(read_config(folder + "/config.json"))),
-        checkpoint_(files_, engine_, folder + "/model.safetensors"),
+      : checkpoint_(files_, engine_, folder + "/model.safetensors"),
+        model_(with_own_head(describe_model(read_config(folder + "/config.json")), checkpoint_)),
         slices_(checkpoint_, model_) {}
 
   const ModelDescription& model() const { return model_; }
@@ -40,8 +41,8 @@ class OpenedModel {
  private:
   PosixFileSystem files_;
   ThreadsEngine engine_{2};
-  ModelDescription model_;
   Checkpoint checkpoint_;
+  ModelDescription model_;
   CheckpointSlices slices_;
 };
 

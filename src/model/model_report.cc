@@ -11,6 +11,7 @@
 #include "format/model_folder.h"
 #include "model/checkpoint_slices.h"
 #include "model/description.h"
+#include "model/own_head.h"
 
 namespace sluice {
 namespace {
@@ -76,6 +77,12 @@ void count_tensors(const Checkpoint& checkpoint, ModelReport& report) {
   if (!report.arch) report.num_parameters = num_elements;
 }
 
+void report_arch(const Architecture& arch, ModelReport& report) {
+  report.arch = arch;
+  report.num_parameters = count_parameters(arch);
+  report.slices = summarise_slices(arch);
+}
+
 }  // namespace
 
 ModelReport report_model(FileSystem& files, IoEngine& engine, const std::string& folder) {
@@ -91,16 +98,18 @@ ModelReport report_model(FileSystem& files, IoEngine& engine, const std::string&
   std::optional<ModelDescription> model;
   try {
     model = describe_model(config);
-    report.arch = model->arch;
-    report.num_parameters = count_parameters(model->arch);
-    report.slices = summarise_slices(model->arch);
+    report_arch(model->arch, report);
   } catch (const Error& error) {
     report.unsupported = error.what();
   }
   try {
     const Checkpoint checkpoint(files, engine, folder);
     count_tensors(checkpoint, report);
-    if (model) CheckpointSlices(checkpoint, *model);
+    if (model) {
+      model = with_own_head(std::move(*model), checkpoint);
+      report_arch(model->arch, report);
+      CheckpointSlices(checkpoint, *model);
+    }
   } catch (const Error& error) {
     if (!report.unsupported) report.unsupported = error.what();
   }

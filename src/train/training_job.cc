@@ -17,6 +17,7 @@
 #include "format/model_folder.h"
 #include "format/whole_file.h"
 #include "io/threads/threads_engine.h"
+#include "model/own_head.h"
 #include "train/resumed_config.h"
 #include "train/run_checkpoints.h"
 #include "train/trained_model.h"
@@ -112,6 +113,7 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
   if (start == JobStart::kResume) require_resumable(config_of(config_.output_dir), config_, config_.output_dir);
   model_ = describe_trained_model(files_, config_.base_model, config_);
   checkpoint_ = std::make_unique<Checkpoint>(files_, *engine_, config_.base_model);
+  model_ = with_own_head(std::move(model_), *checkpoint_);
   slices_ = std::make_unique<CheckpointSlices>(*checkpoint_, model_);
   text_ = load_model_text(config_.base_model, config_.chat_template);
   store_directories_ = choose_directories(config_);

@@ -17,6 +17,7 @@
 #include "io/threads/threads_engine.h"
 #include "model/checkpoint_slices.h"
 #include "model/forward_pass.h"
+#include "model/own_head.h"
 #include "ops/adamw.h"
 #include "ops/cross_entropy.h"
 #include "train/device_step.h"
@@ -36,8 +37,8 @@ class Tool {
   Tool(const std::string& folder, std::vector<std::int32_t> ids)
       : folder_(folder),
         ids_(std::move(ids)),
-        model_(describe_model(read_config(folder + "/config.json"))),
         checkpoint_(files_, engine_, folder),
+        model_(with_own_head(describe_model(read_config(folder + "/config.json")), checkpoint_)),
         slices_(checkpoint_, model_),
         device_(3 * ResidentSlices::size_bytes(model_.arch, DType::kF32) + (std::uint64_t{1} << 30), 4),
         stream_(device_.make_stream("compute")),
@@ -92,8 +93,8 @@ class Tool {
   ThreadsEngine engine_{2};
   std::string folder_;
   std::vector<std::int32_t> ids_;
-  ModelDescription model_;
   Checkpoint checkpoint_;
+  ModelDescription model_;
   CheckpointSlices slices_;
   CpuDevice device_;
   std::unique_ptr<Stream> stream_;
