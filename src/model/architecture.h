@@ -63,6 +63,7 @@ struct Architecture {
   std::vector<Rope> ropes;             // empty: positions are learned
   std::int64_t learned_positions = 0;  // rows of the position table; 0: none
   std::int64_t position_offset = 0;    // position p is row p + this: OPT
+  std::int64_t padding_id = -1;        // tokens with it add nothing to the embedding's gradient; -1: none
   float embedding_scale = 1;           // rounded to the weights' dtype before it is used
   bool tied_head = false;              // the head's matrix is the embedding
   // Rows of the embedding and of the head that make a slice: a large vocabulary streams like everything else. Losses

@@ -104,6 +104,15 @@ std::int64_t read_rotary_dim(const ConfigReader& config, const ConfigReader& set
   return rotary_dim;
 }
 
+// The id whose row of the embedding lookups leave alone, as torch's padding_idx: negative ones count from the end.
+std::int64_t read_padding_id(const ConfigReader& config, std::int64_t vocab, std::optional<std::int64_t> otherwise) {
+  std::optional<std::int64_t> id = config.find_int("pad_token_id", {-kMaxVocab, kMaxVocab});
+  if (!config.json().contains("pad_token_id")) id = otherwise;
+  if (!id) return -1;
+  const std::int64_t row = *id < 0 ? *id + vocab : *id;
+  return row < vocab ? std::max<std::int64_t>(row, -1) : -1;
+}
+
 }  // namespace
 
 Rope read_rope_object(const ConfigReader& config, const ConfigReader& settings, const Architecture& arch,
@@ -201,7 +210,7 @@ void set_upper_windows(const ConfigReader& config, Architecture& arch) {
 }
 
 Architecture read_gemma_like(const ConfigReader& config, std::int64_t max_positions) {
-  Architecture arch = read_llama_like(config, {.head_dim = 256, .max_positions = max_positions});
+  Architecture arch = read_llama_like(config, {.head_dim = 256, .max_positions = max_positions, .padding_id = 0});
   arch.attention_scale = static_cast<float>(1 / std::sqrt(config.real_or("query_pre_attn_scalar", 256, kPositive)));
   arch.norm = NormKind::kRmsPlusOne;
   arch.norm_after_attention = true;
@@ -268,6 +277,7 @@ Architecture read_llama_like(const ConfigReader& config, const SizeDefaults& def
   arch.intermediate = config.int_or("intermediate_size", 0, {0, 4 * kMaxWidth});
   arch.norm_eps = static_cast<float>(config.real_or("rms_norm_eps", 1e-6, {0, 1}));
   arch.attention_scale = 1 / std::sqrt(static_cast<float>(arch.head_dim));
+  arch.padding_id = read_padding_id(config, arch.vocab, defaults.padding_id);
   return arch;
 }
 

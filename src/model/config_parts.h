@@ -15,15 +15,16 @@ namespace sluice {
 
 // Sizes by the keys that most families share (hidden_size, num_hidden_layers, num_attention_heads,
 // num_key_value_heads, head_dim, intermediate_size, vocab_size, max_position_embeddings), rms_norm_eps, the scale of
-// attention by head_dim, layers that all see everything.
+// attention by head_dim, pad_token_id, layers that all see everything.
 struct SizeDefaults {
   std::int64_t head_dim = 0;  // 0: hidden_size over heads
   std::int64_t max_positions = 2048;
+  std::optional<std::int64_t> padding_id;  // pad_token_id where the config has no such key
 };
 Architecture read_llama_like(const ConfigReader& config, const SizeDefaults& defaults = {});
 
 // What Gemma 2 and 3 share: norms before and after, 1 + weight, scaled and tied embeddings, a soft cap of logits.
-Architecture read_gemma_like(const ConfigReader& config, std::int64_t max_positions);
+Architecture read_gemma_like(const ConfigReader& config, std::int64_t max_positions);  // where the config is silent
 TensorNames gemma_names();
 
 // Checks what sizes must have to each other; every family's last step.

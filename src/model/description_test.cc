@@ -222,6 +222,19 @@ TEST(Description, RopeSettingsCountInTheOrderOfTransformers) {
   EXPECT_EQ(rope_of("llama-2-7b", {{"partial_rotary_factor", 0.5}}).rotary_dim, 128);
 }
 
+TEST(Description, ThePaddingTokenIsTheConfigsOrTheFamilys) {
+  const auto padding = [](const std::string& shape, const Json& changes) {
+    return describe(changed(shape, changes)).arch.padding_id;
+  };
+  EXPECT_EQ(padding("llama-2-7b", {{"pad_token_id", 7}}), 7);
+  EXPECT_EQ(padding("llama-2-7b", {{"pad_token_id", -1}}), 31999);
+  EXPECT_EQ(padding("llama-2-7b", {{"pad_token_id", nullptr}}), -1);
+  EXPECT_EQ(padding("falcon-7b", {{"pad_token_id", 7}}), -1);
+  Json silent = known_config("phi-4");
+  silent.erase("pad_token_id");
+  EXPECT_EQ(describe(silent).arch.padding_id, 32000);
+}
+
 TEST(Description, WhatAConfigLeavesOutIsItsFamilys) {
   const auto positions = [](const std::string& shape) {
     return describe(changed(shape, {{"max_position_embeddings", nullptr}})).arch.max_positions;

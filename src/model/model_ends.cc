@@ -116,6 +116,7 @@ void embed_rows_backward(const EndPass& pass, std::int64_t range_idx, std::span<
                       .dout = dx,
                       .dtable = layout.view(gradients, DType::kF32, Param::kEmbedding),
                       .range = {.first = vocab_range(*pass.arch, range_idx).first, .total = pass.arch->vocab},
+                      .skipped_id = pass.arch->padding_id,
                       .scale = embedding_scale(pass)});
 }
 

@@ -32,6 +32,7 @@ struct EmbeddingBackward {
   TensorView dout;    // (tokens, dim) f32 or bf16
   TensorView dtable;  // (rows, dim) f32, added to
   RowRange range;
+  std::int64_t skipped_id = -1;  // tokens with it add nothing: torch's padding_idx
   float scale = 1;
 };
 void embedding_backward(Stream& stream, const EmbeddingBackward& args);

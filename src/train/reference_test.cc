@@ -190,6 +190,25 @@ TEST_P(Reference, F32MatchesTransformersRangeByRange) {
   expect_f32_as_transformers();
 }
 
+// Of torch's embedding: what its padding row would get from lookups is left out, and nothing else changes.
+TEST_P(Reference, LookupsOfThePaddingTokenLeaveNoGradient) {
+  const Tokens tokens = reference_tokens();
+  model_.arch.padding_id = tokens.ids[1];
+  ResidentSlices source(device_, slices_, model_.arch, DType::kF32);
+  const std::string name = model_.names.embedding + ".weight";
+  std::vector<float> found = run(source, tokens).gradients.at(name);
+  auto wanted = expected<float>("grad." + name);
+  const auto row = static_cast<std::size_t>(model_.arch.padding_id * model_.arch.hidden);
+  const auto width = static_cast<std::size_t>(model_.arch.hidden);
+  const std::vector<float> found_row(&found[row], &found[row] + width);
+  const std::vector<float> wanted_row(&wanted[row], &wanted[row] + width);
+  EXPECT_GT(distance(found_row, wanted_row), 1e-2 * norm_of(wanted_row));
+  EXPECT_EQ(norm_of(found_row) == 0, !model_.arch.tied_head);
+  std::fill(&found[row], &found[row] + width, 0.0F);
+  std::fill(&wanted[row], &wanted[row] + width, 0.0F);
+  EXPECT_LE(distance(found, wanted) / norm_of(wanted), 1e-4);
+}
+
 TEST_P(Reference, OneAdamWStepMatchesTorch) {
   ResidentSlices source(device_, slices_, model_.arch, DType::kF32);
   Found found = run(source, reference_tokens());

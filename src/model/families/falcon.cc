@@ -23,6 +23,7 @@ ModelDescription describe_falcon(const ConfigReader& config) {
   ModelDescription model;
   Architecture& arch = model.arch;
   arch = read_llama_like(config);
+  arch.padding_id = -1;  // Falcon's embedding has none
   const bool grouped = config.flag_or("new_decoder_architecture", false);
   const bool multi_query = !grouped && config.flag_or("multi_query", true);
   arch.num_kv_heads = multi_query ? 1 : config.int_or("num_kv_heads", arch.num_heads, {1, 1 << 20});

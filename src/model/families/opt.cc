@@ -11,7 +11,7 @@ namespace sluice {
 ModelDescription describe_opt(const ConfigReader& config) {
   ModelDescription model;
   Architecture& arch = model.arch;
-  arch = read_llama_like(config);
+  arch = read_llama_like(config, {.padding_id = 1});
   if (!config.flag_or("do_layer_norm_before", true)) {
     throw InvalidInput(
         fmt::format("{}: do_layer_norm_before is false (OPT-350m): norms after the residual are not "

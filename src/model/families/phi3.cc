@@ -13,7 +13,7 @@ constexpr std::int64_t kPositions = 4096;
 
 ModelDescription describe_phi3(const ConfigReader& config) {
   ModelDescription model;
-  model.arch = read_llama_like(config, {.max_positions = kPositions});
+  model.arch = read_llama_like(config, {.max_positions = kPositions, .padding_id = 32000});
   model.arch.norm_eps = static_cast<float>(config.real_or("rms_norm_eps", 1e-5, {0, 1}));
   model.arch.ropes = {
       read_rope(config, model.arch,

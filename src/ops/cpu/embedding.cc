@@ -54,7 +54,7 @@ void backward_typed(const EmbeddingBackward& args, std::int64_t first_col, std::
   float* to = args.dtable.as<float>().data() + first_col;
   for (std::size_t token = 0; token < ids.size(); ++token) {
     const std::int64_t row = ids[token] - args.range.first;
-    if (row < 0 || row >= args.dtable.shape()[0]) continue;
+    if (row < 0 || row >= args.dtable.shape()[0] || ids[token] == args.skipped_id) continue;
     put_scaled(from + static_cast<std::int64_t>(token) * dim, to + row * dim, static_cast<std::size_t>(num_cols),
                args.scale, Into::kAdd);
   }

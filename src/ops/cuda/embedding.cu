@@ -61,6 +61,7 @@ struct Backward {
   std::int64_t num_rows;
   std::int64_t total_rows;
   std::int64_t first_row;
+  std::int64_t skipped_id;
   std::int64_t dim;
   float scale;
   FaultSlot faults;
@@ -98,7 +99,8 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(Backward<T> args) {
         continue;
       }
       const std::int64_t row = id - first_id;
-      if (row >= 0 && row < num_rows) mine[count++] = static_cast<std::int32_t>(offset * kRowsEach + row);
+      if (row >= 0 && row < num_rows && id != args.skipped_id)
+        mine[count++] = static_cast<std::int32_t>(offset * kRowsEach + row);
     }
     int before = count;  // of this warp's threads, this one's included
 #pragma unroll
@@ -190,6 +192,7 @@ void embedding_backward(CudaStream& stream, const EmbeddingBackward& args) {
                               .num_rows = num_rows,
                               .total_rows = total_rows(args.range, args.dtable),
                               .first_row = args.range.first,
+                              .skipped_id = args.skipped_id,
                               .dim = dim,
                               .scale = args.scale,
                               .faults = stream.fault_slot()};
