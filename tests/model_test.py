@@ -221,6 +221,28 @@ class Generate(Refusals):
         self.assertEqual(report["finish_reason"], "stop")
         self.assertEqual(report["ids"], ids[:ids.index(ids[5])])
 
+    def test_what_the_makers_want_is_done_or_named(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = os.path.join(scratch, "model")
+            shutil.copytree(LLAMA, folder)
+
+            def generate_as(makers, *options):
+                with open(os.path.join(folder, "generation_config.json"), "w") as file:
+                    json.dump(makers, file)
+                return generate("--model", folder, "--prompt-ids", "1,5,9", "--ignore-eos", "--json", *options)
+
+            done = generate_as({"max_length": 10, "num_beams": 4})
+            self.assertEqual(len(json.loads(done.stdout)["ids"]), 7)
+            self.assertIn("num_beams", done.stderr)
+            self.assertIn("generation_config.json", done.stderr)
+            self.assertEqual(generate_as({"max_new_tokens": 4, "max_length": 10}).stderr, "")
+            # Nobody says how many to draw among: 50, as in transformers. At this heat nearly any of the 67 would do.
+            options = ["--temperature", 100, "--max-new-tokens", 200, "--seed", 3]
+            ids = [json.loads(generate_as(makers, *options).stdout)["ids"]
+                   for makers in ({}, {"top_k": 50}, {"top_k": 0})]
+            self.assertEqual(ids[0], ids[1])
+            self.assertNotEqual(ids[0], ids[2])
+
     def test_mistakes_are_one_sentence(self):
         self.assert_refused(generate("--model", LLAMA, "--prompt", "hello"), 2, LLAMA, "tokenizer")
         self.assert_refused(generate("--model", LLAMA, "--prompt-ids", "1,67"), 2, "67")

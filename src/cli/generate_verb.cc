@@ -12,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -37,6 +38,7 @@ namespace sluice {
 namespace {
 
 constexpr std::int64_t kDefaultNewTokens = 256;
+constexpr std::int64_t kDefaultTopK = 50;  // as in transformers
 constexpr std::int64_t kMostNewTokens = std::int64_t{1} << 24;
 
 struct GenerateArguments {
@@ -65,7 +67,7 @@ Sampling choose_sampling(const GenerateArguments& arguments, const GenerationCon
   const bool asked = arguments.temperature || arguments.top_k || arguments.top_p || arguments.min_p;
   const bool greedy = arguments.greedy || (!asked && !makers.do_sample.value_or(false));
   return {.temperature = greedy ? 0 : arguments.temperature.value_or(makers.temperature.value_or(1)),
-          .top_k = arguments.top_k.value_or(makers.top_k.value_or(0)),
+          .top_k = arguments.top_k.value_or(makers.top_k.value_or(kDefaultTopK)),
           .top_p = arguments.top_p.value_or(makers.top_p.value_or(1)),
           .min_p = arguments.min_p.value_or(makers.min_p.value_or(0)),
           .repetition_penalty = arguments.repetition_penalty.value_or(makers.repetition_penalty.value_or(1)),
@@ -104,10 +106,19 @@ std::vector<std::int64_t> end_ids(const GenerateArguments& arguments, const Gene
 
 GenerationConfig read_makers_wishes(const ModelFolder& folder, const ConfigReader& config) {
   GenerationConfig makers = parse_generation_config(config);
+  makers.max_length.reset();  // older configs have every setting's default
+  makers.others.clear();
   if (!folder.generation_config) return makers;
   GenerationConfig own = parse_generation_config(read_config(*folder.generation_config));
   if (own.eos_token_ids.empty()) own.eos_token_ids = makers.eos_token_ids;
   return own;
+}
+
+// How many tokens the makers want after a prompt.
+std::int64_t wanted_tokens(const GenerationConfig& makers, std::size_t prompt_tokens) {
+  if (makers.max_new_tokens) return *makers.max_new_tokens;
+  if (makers.max_length) return *makers.max_length - static_cast<std::int64_t>(prompt_tokens);
+  return kDefaultNewTokens;
 }
 
 // Standard output as tokens come, or their ids where there is no tokenizer.
@@ -169,6 +180,10 @@ void generate(const GenerateArguments& arguments) {
   const ModelDescription model = with_own_head(std::move(described), checkpoint);
   const GenerationConfig makers = read_makers_wishes(folder, config);
   const Sampling sampling = choose_sampling(arguments, makers);
+  if (!makers.others.empty()) {
+    fmt::print(stderr, "sluice: {} asks for {}, which Sluice does not do: what follows is generated without\n",
+               *folder.generation_config, fmt::join(makers.others, ", "));
+  }
   std::unique_ptr<const Tokenizer> tokenizer;
   if (folder.tokenizer_json || folder.tokenizer_model || arguments.prompt_ids.empty()) {
     tokenizer = load_tokenizer(arguments.folder);
@@ -176,8 +191,8 @@ void generate(const GenerateArguments& arguments) {
   const std::vector<std::int32_t> prompt = read_prompt(arguments, tokenizer.get());
   const std::int64_t max_new_tokens =
       room_for(model.arch, prompt.size(),
-               std::clamp(arguments.max_new_tokens.value_or(makers.max_new_tokens.value_or(kDefaultNewTokens)),
-                          std::int64_t{1}, kMostNewTokens));
+               std::clamp(arguments.max_new_tokens.value_or(wanted_tokens(makers, prompt.size())), std::int64_t{1},
+                          kMostNewTokens));
   const CheckpointSlices slices(checkpoint, model);
   Sampler sampler(sampling);
 
@@ -248,7 +263,10 @@ void add_generate_verb(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{1}, kMostNewTokens));
   verb->add_flag("--greedy", arguments->greedy, "Always the most likely token");
   verb->add_option("--temperature", arguments->temperature, "Draw: 0 is greedy, above 1 is wilder");
-  verb->add_option("--top-k", arguments->top_k, "Draw among this many of the most likely");
+  verb->add_option(
+      "--top-k", arguments->top_k,
+      fmt::format("Draw among this many of the most likely; 0: all (default: what the model's makers say, or {})",
+                  kDefaultTopK));
   verb->add_option("--top-p", arguments->top_p, "Draw among the most likely that together have this probability");
   verb->add_option("--min-p", arguments->min_p, "Leave out tokens less likely than this part of the likeliest");
   verb->add_option("--repetition-penalty", arguments->repetition_penalty,

@@ -35,6 +35,41 @@ std::optional<std::string> path_if_there(FileSystem& files, const std::string& f
   return path;
 }
 
+// Keys of generation_config.json that change what is generated, with the value beside null that asks for nothing.
+struct OtherWish {
+  const char* key;
+  double nothing;
+};
+constexpr std::array<OtherWish, 19> kOtherWishes{{{"num_beams", 1},
+                                                  {"penalty_alpha", 0},
+                                                  {"guidance_scale", 1},
+                                                  {"dola_layers", 0},
+                                                  {"no_repeat_ngram_size", 0},
+                                                  {"min_length", 0},
+                                                  {"min_new_tokens", 0},
+                                                  {"typical_p", 1},
+                                                  {"top_h", 0},
+                                                  {"epsilon_cutoff", 0},
+                                                  {"eta_cutoff", 0},
+                                                  {"exponential_decay_length_penalty", 0},
+                                                  {"bad_words_ids", 0},
+                                                  {"sequence_bias", 0},
+                                                  {"suppress_tokens", 0},
+                                                  {"begin_suppress_tokens", 0},
+                                                  {"forced_bos_token_id", -1},
+                                                  {"forced_eos_token_id", -1},
+                                                  {"stop_strings", 0}}};
+
+std::vector<std::string> other_wishes(const ConfigReader& config) {
+  std::vector<std::string> keys;
+  for (const OtherWish& wish : kOtherWishes) {
+    if (!config.has(wish.key)) continue;
+    const nlohmann::json& value = config.json().at(wish.key);
+    if (value != wish.nothing && !value.empty() && value != false) keys.emplace_back(wish.key);
+  }
+  return keys;
+}
+
 }  // namespace
 
 ModelFolder look_into_model_folder(FileSystem& files, const std::string& path) {
@@ -71,6 +106,7 @@ GenerationConfig parse_generation_config(const ConfigReader& config) {
   parsed.min_p = config.find_real("min_p", kShare);
   parsed.repetition_penalty = config.find_real("repetition_penalty", {.min = 0});
   parsed.max_new_tokens = config.find_int("max_new_tokens", {.min = 0});
+  parsed.max_length = config.find_int("max_length", {.min = 0});
   // Some models write -1 for a token that they do not have, or for no limit.
   const auto unless_minus_one = [&](const char* key) -> std::optional<std::int64_t> {
     const std::optional<std::int64_t> number = config.find_int(key, {.min = -1, .max = kTokenIds.max});
@@ -82,6 +118,7 @@ GenerationConfig parse_generation_config(const ConfigReader& config) {
   parsed.eos_token_ids =
       config.find_int_or_ints("eos_token_id", {.min = -1, .max = kTokenIds.max}).value_or(std::vector<std::int64_t>());
   std::erase(parsed.eos_token_ids, -1);
+  parsed.others = other_wishes(config);
   return parsed;
 }
 

@@ -42,9 +42,11 @@ struct GenerationConfig {
   std::optional<std::int64_t> top_k;
   std::optional<double> repetition_penalty;
   std::optional<std::int64_t> max_new_tokens;
+  std::optional<std::int64_t> max_length;  // with the prompt
   std::optional<std::int64_t> bos_token_id;
   std::optional<std::int64_t> pad_token_id;
   std::vector<std::int64_t> eos_token_ids;
+  std::vector<std::string> others;  // keys that ask for what Sluice does not do: "num_beams"
 };
 
 // Also reads a config.json, where older models keep their token ids.

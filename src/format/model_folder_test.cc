@@ -44,6 +44,15 @@ TEST(GenerationConfig, ReadsWhatIsThere) {
   EXPECT_THAT(parse_generation("{}").eos_token_ids, IsEmpty());
 }
 
+TEST(GenerationConfig, NamesWhatSluiceDoesNotDo) {
+  EXPECT_THAT(parse_generation(R"({"num_beams":4,"min_length":3,"suppress_tokens":[1],"stop_strings":"END"})").others,
+              ElementsAre("num_beams", "min_length", "suppress_tokens", "stop_strings"));
+  EXPECT_THAT(parse_generation(R"({"num_beams":1,"guidance_scale":1.0,"min_length":0,"suppress_tokens":[],
+      "typical_p":1.0,"forced_eos_token_id":null,"num_return_sequences":1})")
+                  .others,
+              IsEmpty());
+}
+
 TEST(GenerationConfig, RefusesWhatCannotBe) {
   for (const char* text : {R"({"temperature":-0.1})", R"({"temperature":"hot"})", R"({"top_p":1.5})",
                            R"({"top_k":2.5})", R"({"eos_token_id":-2})", R"({"eos_token_id":[1,"x"]})",
