@@ -20,8 +20,8 @@ namespace sluice::cpu {
 namespace {
 
 // All that a kernel's sizes can do to a product: panels of k and their rest, for some rows at a time or for all, blocks
-// and their rests, more columns than are packed at once, columns that each thread packs for itself, rows near and far,
-// results that go past the caches.
+// and their rests, more columns than are packed at once, columns that each of several threads packs for itself, small
+// blocks for many threads, rows near and far, results that go past the caches.
 std::vector<TiledKernel> tiled_kernels() {
   std::vector<TiledKernel> kernels;
   for (const std::int64_t panel_k : {32, 96, 1024}) {
@@ -33,6 +33,9 @@ std::vector<TiledKernel> tiled_kernels() {
         kernel.near_k = 64;
         kernel.min_block_rows = min_block_rows;
         if (min_block_rows > 0) kernel.min_own_rows = block;
+        if (min_block_rows > 0) kernel.max_even_threads = 3;
+        kernel.many_block = 64;
+        kernel.min_many_block = 32;
         kernel.block_rows = block;
         kernel.block_columns = block;
         if (block == 64) kernel.max_packed_bytes = 1;
