@@ -39,6 +39,8 @@ zz;zz ~ 'a';zz|length;zz|list;zz|join;zz|upper;zz|trim;zz|string;zz|first is def
 n;t;true;True;None;[none, true];n.x is defined;x.y is defined;s.nope is defined;l.nope is defined;l.append is defined;d.update is defined;l.index(1);l.count(3);(1, 2, 1).count(1);d.__class__ is defined;s.upper is defined
 loop is defined;messages is defined;1 in [1.0];'1' in ['1', 2];{'a': 1} == {'a': 1.0};[1, 2] == (1, 2);(1, 2) == (1, 2);none == none;'a' == 1;1 is sameas true;[] is sameas [];{} or 'e';[] or 'e';'' or 'e';0 or 'e';0.0 or 'e'
 words|map('length')|sum;words|map('replace', 'b', 'B')|list;rows|sum(attribute='z') is defined;[1.5, 2]|sum;[[1], [2]]|sum(start=[]);[]|sum;[]|first is defined;[]|max is defined;d|length;d|list;d|first;d|join;'abc'|list;'abc'|first;'abc'|last;(l|map('string')|list)[0];(l|map('string')) is iterable;1 if (l|select('gt', 99)) else 2;d|count
+d[[1]] is defined;d[{}] is defined;d[l] is none;[1] in d;(esc|safe) + '<b>';'<' + ('a'|e);'<'|e|e;('%s %s'|safe) % ('<', 3);('%s'|safe) % '<';('<'|safe) is escaped;'<' is escaped;[('a'|safe)];('<b>'|safe)[0:1] + '<';(s|safe).upper() + '<';(s|safe)|trim + '<';'<'|forceescape|forceescape;('<'|safe) ~ '<';('<'|safe) == '<';d|tojson|safe + '</s>';'%d' is divisibleby 2;'%d' is even
+'ΑΣ.Σ Σ ΑΣ\'Σ'|lower;'ΣΣΣ'|lower;'Α.Σ.'|lower;('ab' * 40).rfind('ab' * 33);('ab' * 40).find('ba' * 33);('xy' * 40 ~ 'z').rpartition('xy' * 35)|length;'aa'.split('aaa');('a' * 70).replace('a' * 35, 'b');'b' * 5 in 'a' * 3 ~ 'b' * 6
 """.strip()
 
 
@@ -51,6 +53,14 @@ def split_expressions():
 EXPRESSION_TEMPLATES = ["{{ " + expression + " }}" for expression in split_expressions()]
 
 STATEMENTS = [
+    "{% for i in l %}{% with a = i %}{% if a == 1 %}{% break %}{% endif %}{{ a }}{% endwith %}{% endfor %}",
+    "{% for i in l %}{% with a = i %}{% if a == 1 %}{% continue %}{% endif %}{{ a }}{% endwith %}|{% endfor %}",
+    "{% for i in l %}{% set z %}{% if i == 1 %}{% break %}{% endif %}{{ i }}{% endset %}{{ z }}|{% endfor %}",
+    "{% for i in l %}{% filter upper %}a{% if i == 1 %}{% continue %}{% endif %}{{ i }}{% endfilter %}|{% endfor %}",
+    "{% for i in l %}{{ i }}{% break %}{% else %}none{% endfor %}", "{% for i in l %}{% continue %}{% else %}none{% endfor %}",
+    "{% for i in l %}{% if i == 1 %}{% break %}{% endif %}{{ i }}{% else %}none{% endfor %}",
+    "{% for j in l %}{% for i in l %}{% break %}{% else %}{% break %}{% endfor %}{{ j }}{% endfor %}",
+    "{% macro m() %}<{% endmacro %}{{ m() + ('a'|e) }}", "{% set a = '<'|safe %}{{ a + '<' }}{{ a ~ '<' }}{{ a }}",
     "{% if x %}a{% elif y %}b{% else %}c{% endif %}", "{% if n %}a{% elif y %}b{% else %}c{% endif %}",
     "{% for i in l %}{{ i }},{% else %}none{% endfor %}", "{% for i in [] %}{{ i }}{% else %}none{% endfor %}",
     "{% for k, v in d.items() %}{{ k }}={{ v }};{% endfor %}", "{% for (a, b) in [(1, 2), [3, 4]] %}{{ a + b }} {% endfor %}",

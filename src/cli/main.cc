@@ -1,4 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 #include "cli/run.h"
 
-int main(int argc, char** argv) { return sluice::run_command_line(argc, argv); }
+namespace {
+
+// A standard stream that is closed would lend its number to the next file opened, and what is meant for a person would
+// be written into it.
+void open_standard_streams() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    if (::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd) ::_exit(1);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  open_standard_streams();
+  return sluice::run_command_line(argc, argv);
+}

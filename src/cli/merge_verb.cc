@@ -15,6 +15,7 @@
 #include "base/worker_team.h"
 #include "cli/work_display.h"
 #include "format/model_folder.h"
+#include "format/unfinished_folder.h"
 #include "io/posix/posix_file.h"
 #include "io/threads/threads_engine.h"
 #include "model/adapter_merge.h"
@@ -46,10 +47,12 @@ std::size_t write_merged(FileSystem& files, IoEngine& engine, const AdapterMerge
   try {
     WorkDisplay display;
     WorkerTeam team(arguments.threads);
+    UnfinishedFolder unfinished(files, arguments.output);
     CheckpointWriter writer(files, engine, arguments.output, {.tensors = merge.planned_tensors()});
     merge.write(writer, team, display.sink());
     writer.finish();
     copy_side_files(files, engine, arguments.base, arguments.output, SideFiles::kAll);
+    unfinished.finish();
     display.finish();
     return writer.num_shards();
   } catch (const Error&) {

@@ -18,7 +18,9 @@
 #include "cli/dtype_option.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
+#include "format/json_text.h"
 #include "format/model_folder.h"
+#include "format/unfinished_folder.h"
 #include "format/whole_file.h"
 #include "io/posix/posix_file.h"
 #include "io/threads/threads_engine.h"
@@ -51,7 +53,8 @@ struct InitArguments {
 void print_report(const ModelReport& report) {
   std::vector<std::vector<std::string>> rows{
       {"family",
-       fmt::format("{}{}", report.family, report.architecture.empty() ? "" : "  (" + report.architecture + ")")},
+       fmt::format("{}{}", on_one_line(report.family),
+                   report.architecture.empty() ? "" : "  (" + on_one_line(report.architecture) + ")")},
       {"parameters", fmt::format("{}  ({})", format_count(report.num_parameters), report.num_parameters)}};
   if (report.checkpoint_bytes) {
     rows.push_back({"checkpoint", fmt::format("{} in {} file{}, {}", format_bytes(*report.checkpoint_bytes),
@@ -151,6 +154,7 @@ void init(const InitArguments& arguments) {
   WorkDisplay display;
   WorkerTeam team(std::max<std::size_t>(arguments.threads, 1));
   make_model_folder(arguments.folder);
+  UnfinishedFolder unfinished(files, arguments.folder);
   CheckpointWriter writer(files, engine, arguments.folder, {.tensors = plan_tensors(model, dtype)});
   write_random_weights(writer, model, {.seed = arguments.seed, .dtype = dtype}, team, display.sink());
   writer.finish();
@@ -158,6 +162,7 @@ void init(const InitArguments& arguments) {
     copy_side_files(files, engine, arguments.tokenizer, arguments.folder, SideFiles::kTokenizer);
   }
   write_whole_file(files, engine, arguments.folder + "/config.json", config.dump(2) + "\n");
+  unfinished.finish();
   display.finish();
 
   const std::uint64_t num_parameters = count_parameters(model.arch);

@@ -5,6 +5,10 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -35,6 +39,23 @@ int end_output() {
   return 1;
 }
 
+// What is told is one line, whatever a file's names and texts brought into it.
+std::string one_line(std::string_view what) {
+  constexpr std::size_t kMostBytes = 2000;
+  std::string line;
+  for (const char c : what.substr(0, kMostBytes)) {
+    const auto byte = static_cast<unsigned char>(c);
+    line += c == '\n' || c == '\t' ? ' ' : byte < 0x20 || byte == 0x7F ? '?' : c;
+  }
+  if (what.size() > kMostBytes) line += "...";
+  return line;
+}
+
+int report(const std::exception& error, int exit_code) {
+  std::fprintf(stderr, "sluice: %s\n", one_line(error.what()).c_str());
+  return exit_code;
+}
+
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
@@ -62,14 +83,13 @@ int run_command_line(int argc, char** argv) {
     if (const auto* failure = dynamic_cast<const CLI::RuntimeError*>(&error)) return failure->get_exit_code();
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const Cancelled& error) {
-    std::fprintf(stderr, "sluice: %s\n", error.what());
-    return 130;
+    return report(error, 130);
   } catch (const Error& error) {
-    std::fprintf(stderr, "sluice: %s\n", error.what());
-    return error.exit_code();
+    return report(error, error.exit_code());
+  } catch (const std::bad_alloc&) {
+    return report(std::runtime_error("there is not enough memory for this; free some, or give a smaller input"), 1);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "sluice: %s\n", error.what());
-    return 1;
+    return report(error, 1);
   }
 }
 

@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/read_stream.h"
 #include "cli/terminal.h"
 #include "text/chat_template.h"
 
@@ -55,14 +56,12 @@ Json parse(const std::string& text, const std::string& where) {
 
 Json read_json(const std::string& path) {
   if (path == "-") {
-    const std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-    return parse(text, "standard input");
+    return parse(read_stream(std::cin, "standard input"), "standard input");
   }
   if (std::filesystem::is_directory(path)) throw InvalidInput(fmt::format("{} is a directory, not a file", path));
   std::ifstream file(path, std::ios::binary);
   if (!file) throw IoError(errno, fmt::format("cannot read {}: {}", path, errno_text(errno)));
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return parse(text, path);
+  return parse(read_stream(file, path), path);
 }
 
 void add_setting(Json& variables, const std::string& setting) {

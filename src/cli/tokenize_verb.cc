@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/read_stream.h"
 #include "cli/terminal.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
@@ -38,17 +39,16 @@ struct TokenizeArguments {
   bool json = false;
 };
 
-std::string read_all(std::istream& stream) { return {std::istreambuf_iterator<char>(stream), {}}; }
 
 std::string input_text(const TokenizeArguments& arguments) {
   if (arguments.has_text) return arguments.text;
-  if (arguments.file.empty()) return read_all(std::cin);
+  if (arguments.file.empty()) return read_stream(std::cin, "standard input");
   if (std::filesystem::is_directory(arguments.file)) {
     throw InvalidInput(fmt::format("{} is a directory, not a file", arguments.file));
   }
   std::ifstream file(arguments.file, std::ios::binary);
   if (!file) throw InvalidInput(fmt::format("cannot read {}: {}", arguments.file, errno_text(errno)));
-  return read_all(file);
+  return read_stream(file, arguments.file);
 }
 
 std::vector<TokenId> parse_ids(std::string_view text) {

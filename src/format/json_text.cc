@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "base/units.h"
 
 namespace sluice {
@@ -67,6 +68,7 @@ nlohmann::json parse_json(std::string_view text, const std::string& where, Dupli
 }
 
 nlohmann::json read_json_file(const std::string& path, std::uint64_t max_bytes) {
+  require_regular_file(path);
   std::ifstream file(path, std::ios::binary);
   if (!file) throw IoError(errno, fmt::format("cannot read {}: {}", path, errno_text(errno)));
   std::error_code failure;
@@ -84,6 +86,17 @@ nlohmann::json read_json_file(const std::string& path, std::uint64_t max_bytes) 
   return parse_json(text, path);
 }
 
+namespace {
+
+// U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069.
+bool is_direction_mark(std::string_view utf8) {
+  const auto last = static_cast<unsigned char>(utf8[2]);
+  if (utf8.starts_with("\xE2\x80")) return last == 0x8E || last == 0x8F || (last >= 0xAA && last <= 0xAE);
+  return utf8.starts_with("\xE2\x81") && last >= 0xA6 && last <= 0xA9;
+}
+
+}  // namespace
+
 std::string on_one_line(std::string_view text) {
   std::size_t end = text.size();
   if (end > kMaxQuotedBytes) {
@@ -91,7 +104,16 @@ std::string on_one_line(std::string_view text) {
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not within a character
   }
   std::string line;
-  for (const char c : text.substr(0, end)) line += static_cast<unsigned char>(c) < 0x20U || c == 0x7F ? '?' : c;
+  for (const char c : text.substr(0, end)) {
+    line += static_cast<unsigned char>(c) < 0x20U || c == 0x7F ? '?' : c;
+    // Controls beyond ASCII, and what turns the direction of a line around.
+    const std::string_view written(line);
+    if (written.size() >= 2 && written[written.size() - 2] == '\xC2' && static_cast<unsigned char>(c) < 0xA0U) {
+      line.replace(line.size() - 2, 2, "?");
+    } else if (written.size() >= 3 && is_direction_mark(written.substr(written.size() - 3))) {
+      line.replace(line.size() - 3, 3, "?");
+    }
+  }
   return line + (end < text.size() ? "..." : "");
 }
 

@@ -11,6 +11,7 @@
 #include "format/checkpoint.h"
 #include "format/model_folder.h"
 #include "infer/gguf_vocabulary.h"
+#include "model/checkpoint_slices.h"
 #include "model/gguf_layout.h"
 #include "model/gguf_weights.h"
 #include "model/own_head.h"
@@ -57,6 +58,7 @@ GgufReport export_gguf(FileSystem& files, IoEngine& engine, const GgufExport& wh
   }
   const Checkpoint checkpoint(files, engine, what.model_folder);
   const ModelDescription model = with_own_head(std::move(described), checkpoint);
+  const CheckpointSlices matched(checkpoint, model);  // throws where a tensor has no place
   GgufLayout layout = make_gguf_layout(config, model, what.encoding);
   require_gguf_sources(checkpoint, layout);
   GgufVocabulary vocabulary = make_gguf_vocabulary(what.model_folder, config, model.arch.vocab);

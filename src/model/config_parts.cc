@@ -58,7 +58,7 @@ std::vector<double> read_factors(const ConfigReader& settings, const std::string
 // Later Phi-3s called it yarn, which it is not.
 std::string scaling_name(const ConfigReader& settings, Scalings scalings) {
   const std::string older = settings.text_or("type", "default");
-  const std::string name = settings.text_or("rope_type", older);
+  std::string name = settings.text_or("rope_type", older);
   if (name == "su") return "longrope";
   if (scalings == Scalings::kAll || name == "default" || name == "longrope") return name;
   if (name == "yarn") return "longrope";

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "text/chat_template.h"
 
 namespace sluice {
@@ -18,11 +19,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Templates have some kilobytes; tokenizer_config.json lists added tokens, a megabyte in the longest.
-constexpr std::uintmax_t kMaxTemplateBytes = std::uintmax_t{64} << 20;
+constexpr std::uintmax_t kMaxTemplateBytes = std::uintmax_t{16} << 20;
 
 std::optional<std::string> read_if_there(const std::filesystem::path& path) {
   std::error_code failure;
-  if (!std::filesystem::is_regular_file(path, failure)) return std::nullopt;
+  require_regular_file(path.string());
+  if (!std::filesystem::exists(path, failure)) return std::nullopt;
   const std::uintmax_t size_bytes = std::filesystem::file_size(path, failure);
   if (!failure && size_bytes > kMaxTemplateBytes) {
     throw FormatError(fmt::format("{} is {} bytes long, too long for what it should hold", path.string(), size_bytes));
@@ -41,6 +43,8 @@ std::optional<Json> read_json_if_there(const std::filesystem::path& path) {
     return json;
   } catch (const Json::parse_error& error) {
     throw FormatError(fmt::format("{} is not JSON: it goes wrong at byte {}", path.string(), error.byte));
+  } catch (const Json::out_of_range&) {
+    throw FormatError(fmt::format("{} has a number that is too large for any number type", path.string()));
   }
 }
 
@@ -100,7 +104,7 @@ TemplateSources find_templates(const std::filesystem::path& directory, const Jso
     const std::optional<Json> json = read_json_if_there(path);
     if (json && json->contains("chat_template")) add_templates(templates, (*json)["chat_template"], path.string());
   }
-  if (templates.empty() && config.contains("chat_template")) {
+  if (templates.empty() && config.contains("chat_template") && !config["chat_template"].is_null()) {
     add_templates(templates, config["chat_template"], (directory / "tokenizer_config.json").string());
   }
   return templates;

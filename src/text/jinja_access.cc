@@ -96,6 +96,9 @@ JinjaValue JinjaInterpreter::attribute(const JinjaValue& object, std::string_vie
 JinjaValue JinjaInterpreter::item(const JinjaValue& object, const JinjaValue& key) {
   require_defined(object);
   if (object.is_dict()) {
+    // What cannot be a key is in no dict.
+    if (key.is_sequence() && key.as_sequence().kind != JinjaSequence::Kind::kTuple) return no_element(object, key);
+    if (key.is_dict()) return no_element(object, key);
     if (const JinjaValue* const value = object.as_dict().find(key)) return *value;
   } else if (key.is_integral() && object.is_sequence() && object.as_sequence().subscriptable()) {
     const JinjaValues& items = object.as_sequence().items;
@@ -109,6 +112,10 @@ JinjaValue JinjaInterpreter::item(const JinjaValue& object, const JinjaValue& ke
     }
   }
   if (key.is_text()) return attribute(object, key.as_text());
+  return no_element(object, key);
+}
+
+JinjaValue JinjaInterpreter::no_element(const JinjaValue& object, const JinjaValue& key) {
   return JinjaValue::undefined(fmt::format("{} has no element {}", object_name(object), to_repr(key, meter_)));
 }
 
@@ -118,6 +125,7 @@ JinjaValue JinjaInterpreter::slice(const JinjaValue& object, const JinjaValue& s
   if (object.is_text()) {
     const std::string& whole = object.as_text();
     meter_.allocate(whole.size());
+    charge_offsets(meter_, whole);
     const std::vector<std::size_t> offsets = code_point_offsets(whole);
     const SliceBounds bounds = slice_bounds(start, stop, step, offsets.size() - 1);
     std::string part;
@@ -125,7 +133,8 @@ JinjaValue JinjaInterpreter::slice(const JinjaValue& object, const JinjaValue& s
       const auto at = static_cast<std::size_t>(bounds.start + static_cast<std::int64_t>(i) * bounds.step);
       part += std::string_view(whole).substr(offsets[at], offsets[at + 1] - offsets[at]);
     }
-    return JinjaValue(std::move(part));
+    const JinjaValue sliced(std::move(part));
+    return object.is_markup() ? sliced.marked() : sliced;
   }
   if (!object.is_sequence() || !object.as_sequence().subscriptable()) {
     throw JinjaFailure(fmt::format("'{}' object cannot be sliced", object.type_name()));
@@ -194,8 +203,7 @@ bool JinjaInterpreter::contains(const JinjaValue& container, const JinjaValue& i
     if (!item.is_text()) {
       throw JinjaFailure(fmt::format("'in <string>' requires string as left operand, not {}", item.type_name()));
     }
-    meter_.step(container.as_text().size() / 64);
-    return container.as_text().find(item.as_text()) != std::string::npos;
+    return find_text(container.as_text(), item.as_text()) != std::string_view::npos;
   }
   if (!container.is_undefined() && !container.is_sequence() && !container.is_object()) {
     throw JinjaFailure(fmt::format("argument of type '{}' is not iterable", container.type_name()));

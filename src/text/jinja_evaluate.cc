@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interpreter's expressions.
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -16,8 +17,25 @@
 #include "text/jinja_print.h"
 
 namespace sluice {
+namespace {
 
+// Filters that are a method of the text they get, or hand it on.
+bool keeps_markup(std::string_view filter) {
+  static constexpr std::string_view kFilters[] = {"upper", "lower",  "capitalize", "title",
+                                                  "trim",  "string", "indent",     "center"};
+  return std::find(std::begin(kFilters), std::end(kFilters), filter) != std::end(kFilters);
+}
+
+}  // namespace
+
+// Whatever is done with a text reads it, so that is charged here, once for all.
 JinjaValue JinjaInterpreter::evaluate(const JinjaExpr& expr) {
+  JinjaValue value = evaluate_kind(expr);
+  if (value.is_text()) meter_.step(value.as_text().size() / 64);
+  return value;
+}
+
+JinjaValue JinjaInterpreter::evaluate_kind(const JinjaExpr& expr) {
   const JinjaDepth depth(depth_);
   meter_.step();
   line_ = expr.line;
@@ -73,7 +91,7 @@ JinjaValue JinjaInterpreter::evaluate(const JinjaExpr& expr) {
 
 JinjaValue JinjaInterpreter::evaluate_name(const JinjaExpr& expr) {
   for (const JinjaScope* scope = scope_.get(); scope != nullptr; scope = scope->parent.get()) {
-    meter_.step();
+    meter_.step(1 + scope->here.size() / 8);
     for (const auto& [name, value] : scope->here) {
       if (name == expr.name) return value;
     }
@@ -116,6 +134,7 @@ JinjaArguments JinjaInterpreter::evaluate_arguments(const JinjaExpr& expr) {
   JinjaArguments arguments;
   const std::size_t first_named = expr.parts.size() - expr.keywords.size();
   meter_.allocate(expr.parts.size() * sizeof(JinjaValue));
+  meter_.step(expr.keywords.size() * expr.keywords.size() / 8);  // each is looked for
   for (std::size_t i = 1; i < first_named; ++i) arguments.positional.push_back(evaluate(*expr.parts[i]));
   for (std::size_t i = 0; i < expr.keywords.size(); ++i) {
     arguments.named.emplace_back(expr.keywords[i], evaluate(*expr.parts[first_named + i]));
@@ -129,6 +148,7 @@ JinjaArguments JinjaInterpreter::evaluate_arguments(const JinjaExpr& expr) {
     for (const auto& [key, value] : more.as_dict().items()) {
       if (!key.is_text()) throw JinjaFailure("keywords must be strings");
       meter_.allocate(key.as_text().size() + sizeof(JinjaValue));
+      meter_.step(arguments.named.size() / 8);
       if (arguments.has(key.as_text())) {
         throw JinjaFailure(fmt::format("got multiple values for keyword argument '{}'", key.as_text()));
       }
@@ -177,7 +197,8 @@ JinjaValue JinjaInterpreter::filter(std::string_view name, const JinjaValue& inp
   meter_.step();
   const JinjaFilter found = find_jinja_filter(name);
   if (found == nullptr) throw JinjaFailure(fmt::format("No filter named '{}'", name));
-  return found(*this, input, std::move(arguments));
+  JinjaValue result = found(*this, input, std::move(arguments));
+  return input.is_markup() && keeps_markup(name) ? result.marked() : result;
 }
 
 JinjaValue JinjaInterpreter::evaluate_test(const JinjaExpr& expr) {

@@ -265,6 +265,7 @@ std::string format_braces(JinjaInterpreter& interpreter, std::string_view format
 }
 
 std::string format_percent(JinjaInterpreter& interpreter, std::string_view format, const JinjaValue& values) {
+  if (values.is_text()) charge_offsets(interpreter.meter(), values.as_text());
   const bool is_tuple = values.is_sequence() && values.as_sequence().kind == JinjaSequence::Kind::kTuple;
   const JinjaValues list = is_tuple ? values.as_sequence().items : JinjaValues{values};
   std::size_t next_idx = 0;

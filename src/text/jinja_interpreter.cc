@@ -100,8 +100,7 @@ JinjaInterpreter::Flow JinjaInterpreter::execute(const JinjaStatement& statement
       assign(*statement.target, evaluate(*statement.value));
       break;
     case JinjaStatement::Kind::kSetBlock:
-      execute_set_block(statement);
-      break;
+      return execute_set_block(statement);
     case JinjaStatement::Kind::kMacro:
       set(statement.text, JinjaValue(own(std::make_unique<Macro>(statement, scope_))));
       break;
@@ -109,13 +108,15 @@ JinjaInterpreter::Flow JinjaInterpreter::execute(const JinjaStatement& statement
       execute_call_block(statement);
       break;
     case JinjaStatement::Kind::kFilterBlock: {
-      const JinjaValue body(capture(statement.body, inner_scope(scope_)));
+      std::string captured;
+      const Flow flow = capture(statement.body, inner_scope(scope_), captured);
+      if (flow != Flow::kOn) return flow;
+      const JinjaValue body(std::move(captured));
       write(text(evaluate_filter(*statement.value, &body)));
       break;
     }
     case JinjaStatement::Kind::kWith:
-      execute_with(statement);
-      break;
+      return execute_with(statement);
     case JinjaStatement::Kind::kGeneration:
       execute_generation(statement);
       break;
@@ -158,6 +159,7 @@ JinjaInterpreter::Flow JinjaInterpreter::execute_for(const JinjaStatement& state
     return execute(statement.otherwise);
   }
   Flow flow = Flow::kOn;
+  bool has_ended = false;  // an iteration, neither broken off nor continued elsewhere: only then there is no else
   for (std::size_t i = 0; i < loop->num_items() && flow != Flow::kBreak; ++i) {
     meter_.step();
     scope_ = inner_scope(outer);
@@ -165,25 +167,32 @@ JinjaInterpreter::Flow JinjaInterpreter::execute_for(const JinjaStatement& state
     set("loop", JinjaValue(loop));
     assign(*statement.target, loop->current());
     flow = execute(statement.body);
+    has_ended = has_ended || flow == Flow::kOn;
   }
   loop->end();
-  return Flow::kOn;
+  if (has_ended) return Flow::kOn;
+  scope_ = inner_scope(outer);
+  return execute(statement.otherwise);
 }
 
-std::string JinjaInterpreter::capture(const JinjaBody& body, std::shared_ptr<JinjaScope> scope) {
+JinjaInterpreter::Flow JinjaInterpreter::capture(const JinjaBody& body, std::shared_ptr<JinjaScope> scope,
+                                                 std::string& captured) {
   const Restore restore_scope(scope_);
   const Restore restore_out(out_);
-  std::string captured;
   scope_ = std::move(scope);
   out_ = &captured;
-  execute(body);
-  return captured;
+  return execute(body);
 }
 
-void JinjaInterpreter::execute_set_block(const JinjaStatement& statement) {
-  JinjaValue value(capture(statement.body, inner_scope(scope_)));
+// What a loop is left from is not set.
+JinjaInterpreter::Flow JinjaInterpreter::execute_set_block(const JinjaStatement& statement) {
+  std::string captured;
+  const Flow flow = capture(statement.body, inner_scope(scope_), captured);
+  if (flow != Flow::kOn) return flow;
+  JinjaValue value(std::move(captured));
   if (statement.value != nullptr) value = evaluate_filter(*statement.value, &value);
   assign(*statement.target, std::move(value));
+  return Flow::kOn;
 }
 
 void JinjaInterpreter::execute_call_block(const JinjaStatement& statement) {
@@ -194,13 +203,13 @@ void JinjaInterpreter::execute_call_block(const JinjaStatement& statement) {
   write(text(call(callee, std::move(arguments))));
 }
 
-void JinjaInterpreter::execute_with(const JinjaStatement& statement) {
+JinjaInterpreter::Flow JinjaInterpreter::execute_with(const JinjaStatement& statement) {
   JinjaValues values;
   for (std::size_t i = 1; i < statement.list.size(); i += 2) values.push_back(evaluate(*statement.list[i]));
   const Restore restore(scope_);
   scope_ = inner_scope(scope_);
   for (std::size_t i = 0; i < values.size(); ++i) assign(*statement.list[2 * i], std::move(values[i]));
-  execute(statement.body);
+  return execute(statement.body);
 }
 
 void JinjaInterpreter::execute_generation(const JinjaStatement& statement) {
@@ -216,6 +225,7 @@ void JinjaInterpreter::execute_generation(const JinjaStatement& statement) {
 }
 
 void JinjaInterpreter::set(std::string_view name, JinjaValue value) {
+  meter_.step(scope_->here.size() / 8);
   for (auto& [known, place] : scope_->here) {
     if (known == name) {
       place = std::move(value);
@@ -287,7 +297,9 @@ JinjaValue JinjaInterpreter::call_macro(const JinjaStatement& macro, const std::
   } else if (arguments.positional.size() > names.size()) {
     throw JinjaFailure(fmt::format("macro '{}' takes not more than {} argument(s)", name(), names.size()));
   }
-  return JinjaValue(capture(macro.body, scope_));
+  std::string captured;
+  capture(macro.body, scope_, captured);
+  return JinjaValue(std::move(captured));
 }
 
 }  // namespace sluice

@@ -81,18 +81,20 @@ class JinjaInterpreter {
   Flow execute(const JinjaStatement& statement);
   Flow execute_if(const JinjaStatement& statement);
   Flow execute_for(const JinjaStatement& statement);
-  void execute_set_block(const JinjaStatement& statement);
+  Flow execute_set_block(const JinjaStatement& statement);
   void execute_call_block(const JinjaStatement& statement);
-  void execute_with(const JinjaStatement& statement);
+  Flow execute_with(const JinjaStatement& statement);
   void execute_generation(const JinjaStatement& statement);
   void write(std::string_view text);
   // What the body writes, as text instead of output.
-  std::string capture(const JinjaBody& body, std::shared_ptr<JinjaScope> scope);
+  Flow capture(const JinjaBody& body, std::shared_ptr<JinjaScope> scope, std::string& captured);
   void assign(const JinjaExpr& target, JinjaValue value);
   void set(std::string_view name, JinjaValue value);
   JinjaValues filtered_items(const JinjaStatement& statement);
 
   JinjaValue evaluate(const JinjaExpr& expr);
+  JinjaValue no_element(const JinjaValue& object, const JinjaValue& key);
+  JinjaValue evaluate_kind(const JinjaExpr& expr);
   JinjaValue evaluate_name(const JinjaExpr& expr);
   JinjaValue evaluate_items(const JinjaExpr& expr);
   JinjaValue evaluate_dict(const JinjaExpr& expr);

@@ -91,7 +91,10 @@ bool has_jinja_method(const JinjaValue& owner, std::string_view name) {
 
 JinjaValue call_jinja_method(JinjaInterpreter& interpreter, const JinjaValue& owner, std::string_view name,
                              JinjaArguments arguments) {
-  if (owner.is_text()) return call_text_method(interpreter, owner.as_text(), name, std::move(arguments));
+  if (owner.is_text()) {
+    JinjaValue result = call_text_method(interpreter, owner.as_text(), name, std::move(arguments));
+    return owner.is_markup() ? result.marked() : result;
+  }
   if (owner.is_dict()) return call_dict_method(interpreter, owner, name, std::move(arguments));
   if (owner.is_sequence()) return call_list_method(interpreter, owner, name, std::move(arguments));
   if (auto* const loop = object_as<JinjaLoop>(owner)) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "text/jinja_filters.h"
 #include "text/jinja_format.h"
 
 namespace sluice {
@@ -114,8 +115,12 @@ bool is_list_or_tuple(const JinjaValue& value) {
 }
 
 JinjaValue add(JinjaInterpreter& interpreter, const JinjaValue& left, const JinjaValue& right) {
+  if (left.is_text() && right.is_text() && left.is_markup() != right.is_markup()) {
+    return add(interpreter, escaped_markup(interpreter, left), escaped_markup(interpreter, right));
+  }
   if (left.is_text() && right.is_text()) {
     interpreter.meter().allocate(left.as_text().size() + right.as_text().size());
+    if (left.is_markup()) return JinjaValue(left.as_text() + right.as_text()).marked();
     return JinjaValue(left.as_text() + right.as_text());
   }
   if (left.is_text() || right.is_text()) {
@@ -133,10 +138,29 @@ JinjaValue add(JinjaInterpreter& interpreter, const JinjaValue& left, const Jinj
   refuse("+", left, right);
 }
 
+// What is formatted into marked text.
+JinjaValue escaped_operands(JinjaInterpreter& interpreter, const JinjaValue& values) {
+  if (values.is_text()) return escaped_markup(interpreter, values);
+  if (values.is_sequence() && values.as_sequence().kind == JinjaSequence::Kind::kTuple) {
+    JinjaValues items;
+    for (const JinjaValue& item : values.as_sequence().items) items.push_back(escaped_operands(interpreter, item));
+    return JinjaValue::tuple(std::move(items));
+  }
+  if (!values.is_dict()) return values;
+  JinjaPairs pairs;
+  for (const auto& [key, item] : values.as_dict().items()) {
+    pairs.emplace_back(key, escaped_operands(interpreter, item));
+  }
+  return JinjaValue::dict(std::move(pairs));
+}
+
 }  // namespace
 
 JinjaValue apply_operator(JinjaInterpreter& interpreter, std::string_view sign, const JinjaValue& left,
                           const JinjaValue& right) {
+  if (sign == "%" && left.is_markup()) {
+    return JinjaValue(format_percent(interpreter, left.as_text(), escaped_operands(interpreter, right))).marked();
+  }
   if (sign == "%" && left.is_text()) return JinjaValue(format_percent(interpreter, left.as_text(), right));
   for (const JinjaValue* side : {&left, &right}) {
     if (side->is_undefined()) throw JinjaFailure(side->undefined_message());

@@ -25,6 +25,7 @@ const JinjaValue& operand(ArgumentsRef arguments, std::string_view name) {
 
 std::int64_t remainder(Interpreter interpreter, Value value, const JinjaValue& divisor) {
   const JinjaValue rest = apply_operator(interpreter, "%", value, divisor);
+  if (!rest.is_number()) return 3;  // of a text that was formatted
   // Whole floats have a remainder too; a fraction is neither even nor odd.
   return rest.is_float() ? (rest.as_float() == 0 ? 0 : rest.as_float() == 1 ? 1 : 2) : rest.as_int();
 }
@@ -118,7 +119,7 @@ JinjaPredicate find_jinja_predicate(std::string_view name) {
       {"true", [](Interpreter, Value value, ArgumentsRef) { return value.is_bool() && value.as_bool(); }},
       {"false", [](Interpreter, Value value, ArgumentsRef) { return value.is_bool() && !value.as_bool(); }},
       {"mapping", [](Interpreter, Value value, ArgumentsRef) { return value.is_dict(); }},
-      {"escaped", [](Interpreter, Value, ArgumentsRef) { return false; }},
+      {"escaped", [](Interpreter, Value value, ArgumentsRef) { return value.is_markup(); }},
       {"iterable", is_iterable},
       {"sequence", is_sequence},
       {"callable", is_callable},

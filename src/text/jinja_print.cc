@@ -58,7 +58,7 @@ void append_repr(std::string& out, const JinjaValue& value, JinjaMeter& meter) {
   } else if (value.is_float()) {
     out += python_float(value.as_float());
   } else if (value.is_text()) {
-    out += text_repr(value.as_text());
+    out += value.is_markup() ? "Markup(" + text_repr(value.as_text()) + ")" : text_repr(value.as_text());
   } else if (value.is_sequence()) {
     append_sequence(out, value.as_sequence(), meter);
     return;
@@ -145,6 +145,7 @@ class JsonWriter {
     } else if (value.is_float()) {
       out_ += json_float(value.as_float());
     } else if (value.is_text()) {
+      charge_offsets(meter_, value.as_text());  // escapes take six times the room at most
       append_json_text(out_, value.as_text(), style_.escapes);
     } else if (value.is_sequence() && value.as_sequence().kind <= JinjaSequence::Kind::kTuple) {
       write_list(value.as_sequence().items, level);

@@ -52,8 +52,10 @@ class Path {
   JinjaValues parts_;
 };
 
-JinjaValue without_case(const JinjaValue& value) {
-  return value.is_text() ? JinjaValue(to_lower(value.as_text())) : value;
+JinjaValue without_case(Interpreter interpreter, const JinjaValue& value) {
+  if (!value.is_text()) return value;
+  interpreter.meter().allocate(value.as_text().size());
+  return JinjaValue(to_lower(value.as_text()));
 }
 
 JinjaValue default_filter(Interpreter, Input input, Arguments arguments) {
@@ -163,7 +165,7 @@ JinjaValue sort_filter(Interpreter interpreter, Input input, Arguments arguments
     JinjaValues keys;
     for (const Path& path : paths) {
       JinjaValue key = path.follow(interpreter, item);
-      keys.push_back(bound.truth(1) ? std::move(key) : without_case(key));
+      keys.push_back(bound.truth(1) ? std::move(key) : without_case(interpreter, key));
     }
     keyed.push_back({JinjaValue::list(std::move(keys)), std::move(item)});
   }
@@ -179,7 +181,7 @@ JinjaValue dictsort_filter(Interpreter interpreter, Input input, Arguments argum
   for (const auto& [name, value] : input.as_dict().items()) {
     interpreter.meter().allocate(4 * sizeof(JinjaValue));
     JinjaValue key = by == "key" ? name : value;
-    keyed.push_back({bound.truth(0) ? key : without_case(key), JinjaValue::tuple({name, value})});
+    keyed.push_back({bound.truth(0) ? key : without_case(interpreter, key), JinjaValue::tuple({name, value})});
   }
   return JinjaValue::list(sorted(interpreter, std::move(keyed), bound.truth(2)));
 }
@@ -191,7 +193,7 @@ JinjaValue unique_filter(Interpreter interpreter, Input input, Arguments argumen
   JinjaValues kept;
   for (JinjaValue& item : interpreter.iterate(input)) {
     JinjaValue key = path.follow(interpreter, item);
-    if (!bound.truth(0)) key = without_case(key);
+    if (!bound.truth(0)) key = without_case(interpreter, key);
     std::string name = dict_key(key);
     interpreter.meter().allocate(name.size());
     if (seen.insert(std::move(name)).second) kept.push_back(std::move(item));
@@ -206,7 +208,7 @@ JinjaValue extreme_filter(Interpreter interpreter, Input input, Arguments argume
   std::optional<Keyed> best;
   for (JinjaValue& item : interpreter.iterate(input)) {
     JinjaValue key = path.follow(interpreter, item);
-    if (!bound.truth(0)) key = without_case(key);
+    if (!bound.truth(0)) key = without_case(interpreter, key);
     const bool better =
         !best || (kMax ? less(best->key, key, interpreter.meter()) : less(key, best->key, interpreter.meter()));
     if (better) best = Keyed{std::move(key), std::move(item)};

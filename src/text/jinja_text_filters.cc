@@ -97,33 +97,18 @@ JinjaValue string_filter(Interpreter interpreter, Input input, Arguments argumen
   return JinjaValue(interpreter.text(input));
 }
 
+JinjaValue safe_filter(Interpreter interpreter, Input input, Arguments arguments) {
+  return string_filter(interpreter, input, std::move(arguments)).marked();
+}
+
 JinjaValue escape_filter(Interpreter interpreter, Input input, Arguments arguments) {
   const BoundJinjaArguments none("escape", 0, {}, std::move(arguments));
-  std::string escaped;
-  const std::string text = interpreter.text(input);
-  interpreter.meter().allocate(text.size() * 5);
-  for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      case '"':
-        escaped += "&#34;";
-        break;
-      default:
-        escaped += letter;
-    }
-  }
-  return JinjaValue(std::move(escaped));
+  return escaped_markup(interpreter, input);
+}
+
+JinjaValue force_escape_filter(Interpreter interpreter, Input input, Arguments arguments) {
+  const BoundJinjaArguments none("forceescape", 0, {}, std::move(arguments));
+  return escaped_markup(interpreter, JinjaValue(interpreter.text(input)));
 }
 
 JinjaValue indent_filter(Interpreter interpreter, Input input, Arguments arguments) {
@@ -212,10 +197,10 @@ JinjaFilter find_jinja_text_filter(std::string_view name) {
       {"tojson", tojson_filter},
       {"replace", replace_filter},
       {"string", string_filter},
-      {"safe", string_filter},
+      {"safe", safe_filter},
       {"escape", escape_filter},
       {"e", escape_filter},
-      {"forceescape", escape_filter},
+      {"forceescape", force_escape_filter},
       {"indent", indent_filter},
       {"truncate", truncate_filter},
       {"wordcount", wordcount_filter},
@@ -224,6 +209,35 @@ JinjaFilter find_jinja_text_filter(std::string_view name) {
   };
   const auto found = kFilters.find(name);
   return found == kFilters.end() ? nullptr : found->second;
+}
+
+JinjaValue escaped_markup(JinjaInterpreter& interpreter, const JinjaValue& value) {
+  if (value.is_markup()) return value;
+  std::string escaped;
+  const std::string text = interpreter.text(value);
+  interpreter.meter().allocate(text.size() * 5);
+  for (const char letter : text) {
+    switch (letter) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      case '"':
+        escaped += "&#34;";
+        break;
+      default:
+        escaped += letter;
+    }
+  }
+  return JinjaValue(std::move(escaped)).marked();
 }
 
 }  // namespace sluice

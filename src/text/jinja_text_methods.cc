@@ -61,7 +61,7 @@ JinjaValue partition_method(Call& call) {
   const std::string separator = call.bind(1, {"sep"}).text(0);
   if (separator.empty()) throw JinjaFailure("empty separator");
   const bool from_left = call.name == "partition";
-  const std::size_t at = from_left ? call.text.find(separator) : call.text.rfind(separator);
+  const std::size_t at = from_left ? find_text(call.text, separator) : find_last_text(call.text, separator);
   if (at == std::string::npos) {
     const JinjaValue whole(call.text);
     const JinjaValue nothing{std::string()};
@@ -106,8 +106,8 @@ struct Window {
 
 Window window(Call& call, const BoundJinjaArguments& bound) {
   if (bound.get_some(1) == nullptr && bound.get_some(2) == nullptr) return {call.text, 0, false};
+  charge_offsets(call.interpreter.meter(), call.text);
   const std::vector<std::size_t> offsets = code_point_offsets(call.text);
-  call.interpreter.meter().allocate(offsets.size() * sizeof(std::size_t));
   const auto size = static_cast<std::int64_t>(offsets.size()) - 1;
   const auto clamp = [size](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size); };
   const std::int64_t wanted = bound.get_some(1) != nullptr ? bound.integer(1, 0) : 0;
@@ -143,8 +143,8 @@ JinjaValue find_method(Call& call) {
   const Window seen = window(call, bound);
   const bool from_left = call.name == "find" || call.name == "index";
   const std::size_t at = seen.beyond_end ? std::string_view::npos
-                         : from_left     ? seen.text.find(wanted)
-                                         : seen.text.rfind(wanted);
+                         : from_left     ? find_text(seen.text, wanted)
+                                         : find_last_text(seen.text, wanted);
   call.interpreter.meter().step(call.text.size() / 16);
   if (at != std::string_view::npos) {
     return JinjaValue(seen.start_points + static_cast<std::int64_t>(num_code_points(seen.text.substr(0, at))));

@@ -21,6 +21,10 @@ int checked_depth(int deepest_item) {
   return deepest_item + 1;
 }
 
+[[noreturn]] void refuse_large_number() {
+  throw JinjaFailure("a number of the JSON is beyond 64 bits; give it as a string");
+}
+
 JinjaValue convert_json(const nlohmann::ordered_json& json, int depth) {
   if (depth > kMaxValueDepth) throw JinjaFailure(fmt::format("the JSON is nested deeper than {}", kMaxValueDepth));
   switch (json.type()) {
@@ -30,11 +34,15 @@ JinjaValue convert_json(const nlohmann::ordered_json& json, int depth) {
       return JinjaValue(json.get<std::int64_t>());
     case nlohmann::ordered_json::value_t::number_unsigned: {
       const auto value = json.get<std::uint64_t>();
-      if (value > static_cast<std::uint64_t>(INT64_MAX)) return JinjaValue(static_cast<double>(value));
+      if (value > static_cast<std::uint64_t>(INT64_MAX)) refuse_large_number();
       return JinjaValue(static_cast<std::int64_t>(value));
     }
-    case nlohmann::ordered_json::value_t::number_float:
-      return JinjaValue(json.get<double>());
+    case nlohmann::ordered_json::value_t::number_float: {
+      // As an integer of the file it would be written digit by digit, and the parser has rounded it.
+      const auto value = json.get<double>();
+      if (std::abs(value) >= 0x1p63 && std::abs(value) < 1e300 && std::floor(value) == value) refuse_large_number();
+      return JinjaValue(value);
+    }
     case nlohmann::ordered_json::value_t::string:
       return JinjaValue(json.get<std::string>());
     case nlohmann::ordered_json::value_t::array: {
@@ -196,6 +204,12 @@ std::string dict_key(const JinjaValue& value) {
     return key;
   }
   throw JinjaFailure(fmt::format("unhashable type: '{}'", value.type_name()));
+}
+
+JinjaValue JinjaValue::marked() const {
+  JinjaValue value = *this;
+  value.is_markup_ = value.is_text();
+  return value;
 }
 
 bool equal(const JinjaValue& left, const JinjaValue& right, JinjaMeter& meter) {

@@ -76,6 +76,10 @@ class JinjaValue {
   JinjaObject* as_object() const { return std::get<JinjaObject*>(value_); }
   const std::string& undefined_message() const { return *std::get<JinjaUndefined>(value_).message; }
 
+  // Text that `safe` or `escape` has marked: what is added to it is escaped, as Jinja's Markup does.
+  bool is_markup() const { return is_markup_; }
+  JinjaValue marked() const;
+
   // How deep containers are nested in it: 0 for a scalar.
   int depth() const;
   bool truth() const;
@@ -84,6 +88,7 @@ class JinjaValue {
 
  private:
   std::variant<JinjaUndefined, JinjaNone, bool, std::int64_t, double, Text, Sequence, Dict, JinjaObject*> value_;
+  bool is_markup_ = false;
 };
 
 using JinjaValues = std::vector<JinjaValue>;

@@ -3,6 +3,8 @@
 
 #include <utf8proc.h>
 
+#include <cstring>
+
 #include <algorithm>
 #include <utility>
 
@@ -58,26 +60,21 @@ void append_lower(std::string& text, char32_t point) {
   }
 }
 
-// A capital sigma at the end of a word has a small letter of its own.
-bool is_final_sigma(std::string_view text, std::size_t at) {
-  const auto is_ignored = [](char32_t point) {
-    const utf8proc_category_t kind = category(point);
-    return kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_ME || kind == UTF8PROC_CATEGORY_CF ||
-           kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_SK || point == '\'' || point == '.' ||
-           point == ':' || point == 0xB7 || point == 0x2019;
-  };
-  bool after_letter = false;
-  for (std::size_t idx = 0; idx < at;) {
+// What a capital sigma does not look at to see whether it ends a word.
+bool is_beside_words(char32_t point) {
+  const utf8proc_category_t kind = category(point);
+  return kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_ME || kind == UTF8PROC_CATEGORY_CF ||
+         kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_SK || point == '\'' || point == '.' || point == ':' ||
+         point == 0xB7 || point == 0x2019;
+}
+
+bool begins_with_letter(std::string_view text) {
+  for (std::size_t idx = 0; idx < text.size();) {
     const CodePoint point = decode_utf8(text, idx);
-    if (!is_ignored(point.value)) after_letter = is_cased(point.value);
+    if (!is_beside_words(point.value)) return is_cased(point.value);
     idx += point.size_bytes;
   }
-  for (std::size_t idx = at + 2; idx < text.size();) {
-    const CodePoint point = decode_utf8(text, idx);
-    if (!is_ignored(point.value)) return after_letter && !is_cased(point.value);
-    idx += point.size_bytes;
-  }
-  return after_letter;
+  return false;
 }
 
 bool is_line_end(char32_t point) {
@@ -149,7 +146,7 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
   const auto more = [&] { return max_splits < 0 || static_cast<std::int64_t>(parts.size()) < max_splits; };
   if (from == SplitFrom::kLeft) {
     std::size_t found = 0;
-    while (more() && (found = text.find(separator)) != std::string_view::npos) {
+    while (more() && (found = find_text(text, separator)) != std::string_view::npos) {
       parts.push_back(text.substr(0, found));
       text.remove_prefix(found + separator.size());
     }
@@ -157,7 +154,7 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
     return parts;
   }
   std::size_t found = 0;
-  while (more() && (found = text.rfind(separator)) != std::string_view::npos) {
+  while (more() && (found = find_last_text(text, separator)) != std::string_view::npos) {
     parts.push_back(text.substr(found + separator.size()));
     text = text.substr(0, found);
   }
@@ -220,14 +217,17 @@ std::string to_upper(std::string_view text) {
 
 std::string to_lower(std::string_view text) {
   std::string lower;
+  bool after_letter = false;
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = decode_utf8(text, at);
-    if (point.value == 0x3A3 && is_final_sigma(text, at)) {
+    at += point.size_bytes;
+    // A capital sigma at the end of a word has a small letter of its own.
+    if (point.value == 0x3A3 && after_letter && !begins_with_letter(text.substr(at))) {
       append_utf8(lower, 0x3C2);
     } else {
       append_lower(lower, point.value);
     }
-    at += point.size_bytes;
+    if (!is_beside_words(point.value)) after_letter = is_cased(point.value);
   }
   return lower;
 }
@@ -308,6 +308,21 @@ std::vector<std::size_t> code_point_offsets(std::string_view text) {
   return offsets;
 }
 
+std::size_t find_text(std::string_view text, std::string_view wanted) {
+  if (wanted.empty()) return 0;
+  const void* const found = ::memmem(text.data(), text.size(), wanted.data(), wanted.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
+std::size_t find_last_text(std::string_view text, std::string_view wanted) {
+  constexpr std::size_t kShort = 64;
+  if (wanted.size() <= kShort) return text.rfind(wanted);
+  const std::string reversed_text(text.rbegin(), text.rend());
+  const std::size_t found = find_text(reversed_text, std::string(wanted.rbegin(), wanted.rend()));
+  return found == std::string_view::npos ? found : text.size() - found - wanted.size();
+}
+
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to, std::int64_t max_count) {
   std::string result;
   std::int64_t num_done = 0;
@@ -323,7 +338,7 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
     }
   }
   for (; more(); ++num_done) {
-    const std::size_t found = text.find(from);
+    const std::size_t found = find_text(text, from);
     if (found == std::string_view::npos) break;
     result += text.substr(0, found);
     result += to;

@@ -46,6 +46,10 @@ std::size_t num_code_points(std::string_view text);
 // The byte at which each code point starts, and the size of the text at the end.
 std::vector<std::size_t> code_point_offsets(std::string_view text);
 
+// As the methods of std::string_view, but in time that grows with the text alone.
+std::size_t find_text(std::string_view text, std::string_view wanted);
+std::size_t find_last_text(std::string_view text, std::string_view wanted);
+
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to, std::int64_t max_count);
 
 }  // namespace sluice

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // tokenizer.model: SentencePiece's own library behind the parts of a tokenizer, the way Llama's tokenizer uses it: the
 // blank in front of a text is put there once, not by the library in front of every stretch between special tokens.
-#include <sentencepiece_processor.h>
-
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "text/sentence_piece_table.h"
+#include "text/sentence_piece_load.h"
 #include "text/tokenizer_parts.h"
 
 namespace sluice {
@@ -24,24 +23,19 @@ class SentencePieceModel final : public TokenModel {
   SentencePieceModel(std::string_view model, const std::string& where) {
     std::string proto(model);
     proto += kNoDummyPrefix;
-    const auto status = processor_.LoadFromSerializedProto(proto);
-    if (!status.ok()) throw FormatError(fmt::format("{} is not a SentencePiece model: {}", where, status.ToString()));
-    if (processor_.GetPieceSize() > kMaxSentencePieces) {
-      throw FormatError(
-          fmt::format("{} has {} pieces; at most {} are taken", where, processor_.GetPieceSize(), kMaxSentencePieces));
-    }
+    processor_ = load_sentence_pieces(proto, where);
     std::vector<std::string> pieces;
-    pieces.reserve(static_cast<std::size_t>(processor_.GetPieceSize()));
-    for (int id = 0; id < processor_.GetPieceSize(); ++id) pieces.push_back(processor_.IdToPiece(id));
+    pieces.reserve(static_cast<std::size_t>(processor_->GetPieceSize()));
+    for (int id = 0; id < processor_->GetPieceSize(); ++id) pieces.push_back(processor_->IdToPiece(id));
     vocabulary_ = Vocabulary::from_list(std::move(pieces));
   }
 
-  const sentencepiece::SentencePieceProcessor& processor() const { return processor_; }
+  const sentencepiece::SentencePieceProcessor& processor() const { return *processor_; }
   const Vocabulary& vocabulary() const override { return vocabulary_; }
 
   void encode(std::string_view piece, std::vector<ModelToken>& tokens) const override {
     std::vector<int> ids;
-    const auto status = processor_.Encode(piece, &ids);
+    const auto status = processor_->Encode(piece, &ids);
     if (!status.ok()) throw FormatError(fmt::format("SentencePiece refused a text: {}", status.ToString()));
     const std::size_t first = tokens.size();
     const auto size_bytes = static_cast<std::uint32_t>(piece.size());
@@ -63,12 +57,12 @@ class SentencePieceModel final : public TokenModel {
   // How much of the text the token spells; 0 where it does not spell what stands there.
   std::size_t bytes_at(std::string_view piece, std::size_t at, int id) const {
     if (at >= piece.size()) return 0;
-    if (processor_.IsByte(id)) return 1;
-    const std::string& token = processor_.IdToPiece(id);
+    if (processor_->IsByte(id)) return 1;
+    const std::string& token = processor_->IdToPiece(id);
     return piece.substr(at).starts_with(token) ? token.size() : 0;
   }
 
-  sentencepiece::SentencePieceProcessor processor_;
+  std::unique_ptr<const sentencepiece::SentencePieceProcessor> processor_;
   Vocabulary vocabulary_;
 };
 

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/sentence_piece_table.h"
 
-#include <sentencepiece_processor.h>
-
-#include <fmt/format.h>
-
-#include "base/error.h"
+#include "text/sentence_piece_load.h"
 
 namespace sluice {
 namespace {
@@ -21,13 +17,8 @@ TokenKind kind_of(const sentencepiece::SentencePieceProcessor& processor, int id
 }  // namespace
 
 TokenTable make_sentence_piece_table(std::string_view model, const std::string& where) {
-  sentencepiece::SentencePieceProcessor processor;
-  const auto status = processor.LoadFromSerializedProto(std::string(model));
-  if (!status.ok()) throw FormatError(fmt::format("{} is not a SentencePiece model: {}", where, status.ToString()));
-  if (processor.GetPieceSize() > kMaxSentencePieces) {
-    throw FormatError(
-        fmt::format("{} has {} pieces; at most {} are taken", where, processor.GetPieceSize(), kMaxSentencePieces));
-  }
+  const auto loaded = load_sentence_pieces(model, where);
+  const sentencepiece::SentencePieceProcessor& processor = *loaded;
   TokenTable table;
   table.scheme = TokenScheme::kSentencePieces;
   for (int id = 0; id < processor.GetPieceSize(); ++id) {

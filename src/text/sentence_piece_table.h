@@ -9,8 +9,6 @@
 
 namespace sluice {
 
-inline constexpr int kMaxSentencePieces = 1 << 24;  // of a model that is read
-
 // Throws FormatError where the bytes are no SentencePiece model; `where` names the file.
 TokenTable make_sentence_piece_table(std::string_view model, const std::string& where);
 

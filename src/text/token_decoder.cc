@@ -162,7 +162,10 @@ std::unique_ptr<const DecoderStep> parse_step(const JsonView& view) {
   if (type == "ByteFallback") return std::make_unique<ByteFallbackStep>();
   if (type == "Fuse") return std::make_unique<FuseStep>();
   if (type == "Replace") {
-    return std::make_unique<ReplaceStep>(TextPattern::parse(view.at("pattern")), view.at("content").string());
+    constexpr std::size_t kMostContentBytes = 1024;
+    const JsonView content = view.at("content");
+    if (content.string().size() > kMostContentBytes) content.fail("is longer than 1024 bytes");
+    return std::make_unique<ReplaceStep>(TextPattern::parse(view.at("pattern")), content.string());
   }
   if (auto step = parse_word_decoder(type, view)) return step;
   view.at("type").refuse("the name of a decoder that is supported");

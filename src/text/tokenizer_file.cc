@@ -9,16 +9,18 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "base/units.h"
 
 namespace sluice {
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = 512ULL << 20;
+constexpr std::uint64_t kMaxFileBytes = 128ULL << 20;  // Gemma 3's, the largest there are, have 35 MB
 
 }  // namespace
 
 std::string read_tokenizer_file(const std::string& path) {
+  require_regular_file(path);
   std::ifstream file(path, std::ios::binary);
   if (!file) throw IoError(errno, fmt::format("cannot read {}: {}", path, errno_text(errno)));
   std::error_code failure;

@@ -221,7 +221,6 @@ class ModelWriter {
     return bytes_ + field(3, field(1, "identity") + std::string("\x18\x01\x20\x00\x28\x01", 6));
   }
 
- private:
   static std::string field(int number, const std::string& body) {
     std::string out(1, static_cast<char>(number << 3 | 2));
     for (std::size_t size = body.size();; size >>= 7) {
@@ -231,6 +230,7 @@ class ModelWriter {
     return out + body;
   }
 
+ private:
   std::string bytes_;
 };
 
@@ -271,6 +271,42 @@ TEST_F(TokenizerFolder, ADamagedSentencePieceModelIsRefused) {
   const std::string whole = sentence_piece_model();
   for (const std::string& bytes : {std::string("no model"), whole.substr(0, whole.size() / 2 + 3), std::string()}) {
     write("tokenizer.model", bytes);
+    EXPECT_THROW(load(), FormatError);
+  }
+}
+
+// The library would follow them out of its memory, or into itself until the stack ends.
+TEST_F(TokenizerFolder, ASentencePieceModelThatLiesIsRefused) {
+  const auto with_charsmap = [](const std::string& map) {
+    return sentence_piece_model() + ModelWriter::field(3, ModelWriter::field(2, map));
+  };
+  std::string trie(1024, '\0');
+  const auto put = [&](std::size_t unit_idx, std::uint32_t unit) {
+    for (std::size_t i = 0; i < 4; ++i) trie[4 * unit_idx + i] = static_cast<char>(unit >> (8 * i));
+  };
+  const auto charsmap = [&](const std::string& texts) { return std::string("\x00\x04\x00\x00", 4) + trie + texts; };
+  // The root's children stand at 1 ^ label; 'a' has a leaf at 2, which is text 0: "o".
+  put(0, 1U << 10);
+  put(1 ^ 'a', 'a' | 1U << 8 | ((1U ^ 'a' ^ 2U) << 10));
+  put(2, 1U << 31);
+  write("tokenizer.model", with_charsmap(charsmap(std::string("o\0", 2))));
+  EXPECT_THAT(load()->encode("lack", AddSpecial::kNo), load()->encode("lock", AddSpecial::kNo));
+  for (const std::string& bad : {charsmap("o"), std::string("\x04\x00\x00\x00\xFF\xFF\xFF\xFF", 8), charsmap("")}) {
+    write("tokenizer.model", with_charsmap(bad));
+    EXPECT_THROW(load(), FormatError);
+  }
+  put(2, 1U << 31 | 77);  // beyond the texts
+  write("tokenizer.model", with_charsmap(charsmap(std::string("o\0", 2))));
+  EXPECT_THROW(load(), FormatError);
+  put(0, 4096U << 10);  // beyond the trie
+  write("tokenizer.model", with_charsmap(charsmap(std::string("o\0", 2))));
+  EXPECT_THROW(load(), FormatError);
+
+  for (const std::string& piece : {std::string(300000, 'l'), std::string("l\0l", 3)}) {
+    ModelWriter writer;
+    writer.add("<unk>", 0, ModelWriter::kUnknown);
+    writer.add(piece, -1, ModelWriter::kNormal);
+    write("tokenizer.model", writer.finish());
     EXPECT_THROW(load(), FormatError);
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models that look words up: WordPiece takes the longest known prefix again and again, WordLevel whole words only.
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,9 @@
 
 namespace sluice {
 namespace {
+
+// Of one word: looking it up takes the third power of its length. Real files have 100 or 200.
+constexpr std::uint64_t kMostCharacters = 4096;
 
 TokenId parse_unknown(const JsonView& view, const Vocabulary& vocabulary) {
   const auto unk = view.find("unk_token");
@@ -27,7 +31,7 @@ class WordPieceModel final : public TokenModel {
       : vocabulary_(Vocabulary::parse(view.at("vocab"))),
         unk_id_(parse_unknown(view, vocabulary_)),
         prefix_(view.string_or("continuing_subword_prefix", "##")) {
-    if (const auto limit = view.find("max_input_chars_per_word")) max_characters_ = limit->number_below(1 << 16);
+    if (const auto limit = view.find("max_input_chars_per_word")) max_characters_ = limit->number_below(kMostCharacters + 1);
   }
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }

@@ -90,11 +90,16 @@ void PosixFile::truncate(std::uint64_t size_bytes) {
 }
 
 std::unique_ptr<File> PosixFileSystem::open(const std::string& path, OpenMode mode, Caching caching) {
-  int flags = mode == OpenMode::kReadOnly ? O_RDONLY : O_RDWR;
+  int flags = (mode == OpenMode::kReadOnly ? O_RDONLY : O_RDWR) | O_NONBLOCK;  // a pipe is not waited for
   if (mode == OpenMode::kCreate) flags |= O_CREAT;
   if (caching == Caching::kDirect) flags |= O_DIRECT;
   UniqueFd fd(open_retrying(path, flags));
   if (!fd.valid()) throw_io_failure(errno, mode == OpenMode::kCreate ? "create" : "open", path);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) throw_io_failure(errno, "open", path);
+  if (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode)) {
+    throw InvalidInput(fmt::format("'{}' is a pipe or a device, not a file", path));
+  }
   return std::make_unique<PosixFile>(path, caching, std::move(fd));
 }
 
