@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tokenizer makes of a text must not depend on whether ranges are asked for, or on whether it is decoded whole or
-// token by token.
+// What a tokenizer makes of a text must not depend on whether ranges are asked for, or on whether it is decoded whole
+// or token by token.
 #pragma once
 
 #include <string>

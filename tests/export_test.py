@@ -335,6 +335,20 @@ class Exporting(unittest.TestCase):
         self.write_tokenizer(folder, {"type": "BPE", "vocab": {chr(0x4E00 + id): id for id in range(68)}, "merges": []})
         self.assert_refused(folder, "67 rows")
 
+    def test_a_tensor_without_a_place_is_refused(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = os.path.join(scratch, "model")
+            shutil.copytree(os.path.join(MODELS, "llama"), folder)
+            path = os.path.join(folder, "config.json")
+            with open(path) as file:
+                config = json.load(file)
+            config["num_hidden_layers"] -= 1
+            with open(path, "w") as file:
+                json.dump(config, file)
+            done = run("export", "--model", folder, "--gguf", os.path.join(scratch, "out.gguf"))
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("has no place in the model", done.stderr)
+
     def test_a_file_that_is_there_stays(self):
         with open(self.file, "w") as file:
             file.write("mine")

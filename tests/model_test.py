@@ -7,11 +7,12 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import unittest
 
-from sluice_process import interrupt_when, peak_bytes, run, start
+from sluice_process import SLUICE, interrupt_when, peak_bytes, run, start
 
 MODELS = sys.argv.pop(1)
 LLAMA = os.path.join(MODELS, "llama")
@@ -159,6 +160,18 @@ class Init(Refusals):
         self.assert_refused(run("model", "init", "llama-9-1t", self.folder), 2, "llama-9-1t", "llama-3.1-70b", "phi-4")
         self.assertFalse(os.path.exists(self.folder))
 
+    def test_a_failure_after_the_weights_leaves_no_files(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            tokenizer = os.path.join(scratch, "tokenizer")
+            os.makedirs(os.path.join(tokenizer, "chat_template.jinja"))
+            with open(os.path.join(tokenizer, "tokenizer.json"), "w") as file:
+                json.dump({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}, file)
+            out = os.path.join(scratch, "model")
+            done = run("model", "init", "llama-3.2-1b", out, "--layers", 1, "--tokenizer", tokenizer)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("chat_template.jinja", done.stderr)
+            self.assertEqual(os.listdir(out), [])
+
     def test_ctrl_c_leaves_no_files(self):
         code, errors = interrupt_when(lambda: os.path.isdir(self.folder) and os.listdir(self.folder), "model", "init",
                                       "llama-2-7b", self.folder, "--layers", 2)
@@ -250,6 +263,25 @@ class Generate(Refusals):
         self.assert_refused(generate("--model", LLAMA, "--prompt-ids", "1", "--dtype", "f8"), 2, "f8", "bf16")
         self.assert_refused(generate("--model", LLAMA, "--prompt-ids", "1", "--host", "12 parsecs"), 2, "12 parsecs")
         self.assert_refused(generate("--model", os.path.join(LLAMA, "nowhere"), "--prompt-ids", "1"), 2, "nowhere")
+
+    # Its number would go to the next file that is opened.
+    def test_a_closed_standard_error_is_nobodys_file(self):
+        code = "import os, sys; os.close(2); os.execv(sys.argv[1], sys.argv[1:])"
+        done = subprocess.run([sys.executable, "-c", code, SLUICE, "generate", "--model", LLAMA, "--prompt-ids", "1,5,9",
+                               "--max-new-tokens", "3"], stdout=subprocess.PIPE, timeout=60)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(len(done.stdout.split()), 3)
+
+    def test_a_pipe_is_not_waited_for(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            for name in ("config.json", "model.safetensors", "generation_config.json"):
+                folder = os.path.join(scratch, name.split(".")[0])
+                shutil.copytree(LLAMA, folder)
+                path = os.path.join(folder, name)
+                if os.path.exists(path):
+                    os.remove(path)
+                os.mkfifo(path)
+                self.assert_refused(generate("--model", folder, "--prompt-ids", "1"), 2, name, "pipe")
 
     def test_a_damaged_checkpoint_ends_with_one(self):
         with tempfile.TemporaryDirectory() as scratch:

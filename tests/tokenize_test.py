@@ -75,6 +75,12 @@ class Tokenize(unittest.TestCase):
         done = self.run_verb("--decode", "[0, 14, 18]", "--no-special", "--json")
         self.assertEqual(json.loads(done.stdout), {"text": "lock gate", "count": 3})
 
+    def test_what_has_no_end_is_not_waited_for(self):
+        self.assert_refused(self.run_verb("--file", "/dev/zero"), 2, "/dev/zero has more than")
+        os.remove(os.path.join(self.dir, "tokenizer.json"))
+        os.mkfifo(os.path.join(self.dir, "tokenizer.json"))
+        self.assert_refused(self.run_verb("--text", "x"), 2, "tokenizer.json is a pipe")
+
     def test_mistakes_are_one_sentence(self):
         self.assert_refused(self.run_verb("--decode", "14 x1"), 2, "x1")
         self.assert_refused(self.run_verb("--decode", "4000000"), 2, "4000000", "20")

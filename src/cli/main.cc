@@ -9,11 +9,11 @@
 namespace {
 
 // A standard stream that is closed would lend its number to the next file opened, and what is meant for a person would
-// be written into it.
+// be written into it. What was to go to standard output still fails, as it should.
 void open_standard_streams() {
   for (int fd = 0; fd <= 2; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    if (::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd) ::_exit(1);
+    if (::open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY) != fd) ::_exit(1);
   }
 }
 

@@ -52,9 +52,8 @@ struct InitArguments {
 
 void print_report(const ModelReport& report) {
   std::vector<std::vector<std::string>> rows{
-      {"family",
-       fmt::format("{}{}", on_one_line(report.family),
-                   report.architecture.empty() ? "" : "  (" + on_one_line(report.architecture) + ")")},
+      {"family", fmt::format("{}{}", on_one_line(report.family),
+                             report.architecture.empty() ? "" : "  (" + on_one_line(report.architecture) + ")")},
       {"parameters", fmt::format("{}  ({})", format_count(report.num_parameters), report.num_parameters)}};
   if (report.checkpoint_bytes) {
     rows.push_back({"checkpoint", fmt::format("{} in {} file{}, {}", format_bytes(*report.checkpoint_bytes),

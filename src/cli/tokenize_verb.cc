@@ -39,7 +39,6 @@ struct TokenizeArguments {
   bool json = false;
 };
 
-
 std::string input_text(const TokenizeArguments& arguments) {
   if (arguments.has_text) return arguments.text;
   if (arguments.file.empty()) return read_stream(std::cin, "standard input");

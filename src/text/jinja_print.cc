@@ -58,6 +58,7 @@ void append_repr(std::string& out, const JinjaValue& value, JinjaMeter& meter) {
   } else if (value.is_float()) {
     out += python_float(value.as_float());
   } else if (value.is_text()) {
+    charge_offsets(meter, value.as_text());  // escapes take ten times the room at most
     out += value.is_markup() ? "Markup(" + text_repr(value.as_text()) + ")" : text_repr(value.as_text());
   } else if (value.is_sequence()) {
     append_sequence(out, value.as_sequence(), meter);

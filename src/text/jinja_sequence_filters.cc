@@ -55,6 +55,7 @@ class Path {
 JinjaValue without_case(Interpreter interpreter, const JinjaValue& value) {
   if (!value.is_text()) return value;
   interpreter.meter().allocate(value.as_text().size());
+  interpreter.meter().step(value.as_text().size() / 8);
   return JinjaValue(to_lower(value.as_text()));
 }
 

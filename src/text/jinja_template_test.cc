@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -79,6 +80,24 @@ TEST(JinjaTemplate, TemplatesThatWouldNotEndAreStopped) {
   EXPECT_THAT(failure("{% set n = namespace(x=[]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}"
                       "{{ n.x }}"),
               testing::AnyOf(HasSubstr("ran longer"), HasSubstr("more than")));
+}
+
+// Each took minutes or gigabytes where only some of what it does was counted.
+TEST(JinjaTemplate, WorkOnLongTextsIsCounted) {
+  EXPECT_THAT(failure("{% set x = 'a' * 99000000 %}{% for i in range(100000) %}{% set y = x < x %}{% endfor %}"),
+              HasSubstr("ran longer than"));
+  EXPECT_THAT(failure("{{ ('a' * 200000000)[0:1] }}"), HasSubstr("memory"));
+  EXPECT_THAT(failure("{{ ('\\x01' * 200000000)|tojson }}"), HasSubstr("memory"));
+  std::string many;
+  for (int i = 0; i < 30000; ++i) many += fmt::format("{{% set a{} = 1 %}}", i);
+  EXPECT_THAT(failure(many), HasSubstr("ran longer than"));
+}
+
+TEST(JinjaTemplate, SearchesInLongTextsEnd) {
+  EXPECT_EQ(render("{{ ('Σ' * 100000)|lower|length }}"), "100000");
+  EXPECT_EQ(render("{{ ('a' * 2000000).find('a' * 1000000 ~ 'b') }}"), "-1");
+  EXPECT_EQ(render("{{ ('x' * 3000000).rfind('x' * 1000000 ~ 'y' ~ 'x' * 1000000) }}"), "-1");
+  EXPECT_EQ(render("{{ ('a' * 2000000).strip('b' * 2000000 ~ 'a')|length }}"), "0");
 }
 
 TEST(JinjaTemplate, DeepNestingIsRefused) {

@@ -3,9 +3,9 @@
 
 #include <utf8proc.h>
 
-#include <cstring>
-
 #include <algorithm>
+#include <cstring>
+#include <unordered_set>
 #include <utility>
 
 #include "text/utf8.h"
@@ -64,8 +64,8 @@ void append_lower(std::string& text, char32_t point) {
 bool is_beside_words(char32_t point) {
   const utf8proc_category_t kind = category(point);
   return kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_ME || kind == UTF8PROC_CATEGORY_CF ||
-         kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_SK || point == '\'' || point == '.' || point == ':' ||
-         point == 0xB7 || point == 0x2019;
+         kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_SK || point == '\'' || point == '.' ||
+         point == ':' || point == 0xB7 || point == 0x2019;
 }
 
 bool begins_with_letter(std::string_view text) {
@@ -121,20 +121,25 @@ bool is_python_word_character(char32_t point) {
 }
 
 std::string_view strip(std::string_view text, std::optional<std::string_view> chars, TextSides sides) {
-  const auto goes = [&](const CodePoint& point, std::size_t at) {
-    return chars ? chars->find(text.substr(at, point.size_bytes)) != std::string_view::npos
-                 : is_python_space(point.value);
+  std::unordered_set<char32_t> points;
+  for (std::size_t at = 0; chars && at < chars->size();) {
+    const CodePoint point = decode_utf8(*chars, at);
+    points.insert(point.value);
+    at += point.size_bytes;
+  }
+  const auto goes = [&](const CodePoint& point) {
+    return chars ? points.contains(point.value) : is_python_space(point.value);
   };
   std::size_t begin = 0;
   std::size_t end = text.size();
   while (sides != TextSides::kRight && begin < end) {
     const CodePoint point = decode_utf8(text, begin);
-    if (!goes(point, begin)) break;
+    if (!goes(point)) break;
     begin += point.size_bytes;
   }
   while (sides != TextSides::kLeft && begin < end) {
     const CodePoint point = decode_before(text, end);
-    if (!goes(point, end - point.size_bytes)) break;
+    if (!goes(point)) break;
     end -= point.size_bytes;
   }
   return text.substr(begin, end - begin);

@@ -16,7 +16,8 @@ namespace sluice {
 namespace {
 
 [[noreturn]] void fail_proto(const std::string& where) {
-  throw FormatError(fmt::format("{} is not a SentencePiece model: its bytes are not a message of protocol buffers", where));
+  throw FormatError(
+      fmt::format("{} is not a SentencePiece model: its bytes are not a message of protocol buffers", where));
 }
 
 [[noreturn]] void fail_map(const std::string& where, std::string_view why) {

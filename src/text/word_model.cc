@@ -31,7 +31,8 @@ class WordPieceModel final : public TokenModel {
       : vocabulary_(Vocabulary::parse(view.at("vocab"))),
         unk_id_(parse_unknown(view, vocabulary_)),
         prefix_(view.string_or("continuing_subword_prefix", "##")) {
-    if (const auto limit = view.find("max_input_chars_per_word")) max_characters_ = limit->number_below(kMostCharacters + 1);
+    if (const auto limit = view.find("max_input_chars_per_word"))
+      max_characters_ = limit->number_below(kMostCharacters + 1);
   }
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
