@@ -48,7 +48,8 @@ ChatTemplate template_from_file(const std::string& path, const Tokenizer& tokeni
 std::vector<std::string> text_files(const fs::path& folder) {
   std::vector<std::string> paths;
   for (const char* const name :
-       {"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja", "chat_template.json"}) {
+       {"tokenizer.json", "tokenizer.model", "vocab.json", "merges.txt", "tokenizer_config.json", "added_tokens.json",
+        "special_tokens_map.json", "chat_template.jinja", "chat_template.json"}) {
     std::error_code failure;
     if (fs::is_regular_file(folder / name, failure)) paths.push_back((folder / name).string());
   }

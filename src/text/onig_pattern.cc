@@ -2,8 +2,11 @@
 #include "text/onig_pattern.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace sluice {
 namespace {
@@ -13,6 +16,15 @@ constexpr std::string_view kSpaceMembers = R"(\x09-\x0d\x{85}\p{Z})";
 // Alphabetic, marks, decimal digits and connectors. PCRE2 before 10.43 leaves marks out and takes all numbers in.
 constexpr std::string_view kWordMembers =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+
+bool is_script(std::string_view name) {
+  static constexpr std::array<std::string_view, 32> kScripts{
+      "Arabic",    "Armenian",  "Bengali", "Bopomofo", "Cherokee", "Common", "Cyrillic", "Devanagari",
+      "Ethiopic",  "Georgian",  "Greek",   "Gujarati", "Gurmukhi", "Han",    "Hangul",   "Hebrew",
+      "Hiragana",  "Inherited", "Kannada", "Katakana", "Khmer",    "Lao",    "Latin",    "Malayalam",
+      "Mongolian", "Myanmar",   "Oriya",   "Sinhala",  "Tamil",    "Telugu", "Thai",     "Tibetan"};
+  return std::find(kScripts.begin(), kScripts.end(), name) != kScripts.end();
+}
 
 class Translator {
  public:
@@ -108,7 +120,11 @@ class Translator {
       case 'x': {
         const std::size_t close =
             ahead(std::string{'\\', kind, '{'}) ? pattern_.find('}', at_) : std::string_view::npos;
-        return copy(close == std::string_view::npos ? 2 : close + 1 - at_);
+        if (close == std::string_view::npos) return copy(2);
+        const std::string_view name = pattern_.substr(at_ + 3, close - at_ - 3);
+        // PCRE2 alone means characters that several scripts use, too.
+        if (kind != 'x' && is_script(name)) return say(fmt::format("\\{}{{sc:{}}}", kind, name), close + 1 - at_);
+        return copy(close + 1 - at_);
       }
       default:
         return copy(2);

@@ -31,7 +31,8 @@ std::vector<std::unique_ptr<const PreTokenizer>> parse_rewriting_pre_tokenizer(s
                                                                                const JsonView& view);
 
 // What a SentencePiece model gets: blanks as U+2581, and one in front of the whole input.
-std::unique_ptr<const PreTokenizer> make_sentence_prefix();
+enum class SentencePrefix { kBlank, kNone };
+std::unique_ptr<const PreTokenizer> make_sentence_prefix(SentencePrefix prefix);
 
 std::unique_ptr<const PreTokenizer> make_gpt2_split();
 std::unique_ptr<const PreTokenizer> make_literal_split(std::string literal, SplitBehavior behavior);

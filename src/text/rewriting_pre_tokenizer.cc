@@ -122,8 +122,9 @@ std::vector<std::unique_ptr<const PreTokenizer>> parse_rewriting_pre_tokenizer(s
   return steps;
 }
 
-std::unique_ptr<const PreTokenizer> make_sentence_prefix() {
-  return std::make_unique<Metaspace>("\xE2\x96\x81", PrependScheme::kFirstEvenIfThere);
+std::unique_ptr<const PreTokenizer> make_sentence_prefix(SentencePrefix prefix) {
+  return std::make_unique<Metaspace>(
+      "\xE2\x96\x81", prefix == SentencePrefix::kBlank ? PrependScheme::kFirstEvenIfThere : PrependScheme::kNever);
 }
 
 }  // namespace sluice

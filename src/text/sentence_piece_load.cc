@@ -15,6 +15,8 @@
 namespace sluice {
 namespace {
 
+constexpr std::uint64_t kNormalizerSpec = 3;  // its field in a model
+
 [[noreturn]] void fail_proto(const std::string& where) {
   throw FormatError(
       fmt::format("{} is not a SentencePiece model: its bytes are not a message of protocol buffers", where));
@@ -31,6 +33,7 @@ class Fields {
 
   struct Field {
     std::uint64_t number = 0;
+    std::uint64_t value = 0;                // of a number
     std::optional<std::string_view> bytes;  // of one that has a length
   };
 
@@ -40,7 +43,7 @@ class Fields {
     Field field{.number = tag >> 3};
     switch (tag & 7) {
       case 0:
-        varint();
+        field.value = varint();
         break;
       case 1:
         take(8);
@@ -134,7 +137,6 @@ void check_sentence_piece_model(std::string_view model, const std::string& where
   constexpr std::uint64_t kPieces = 1;
   constexpr std::uint64_t kPiece = 1;
   constexpr std::size_t kMostPieceBytes = 4096;  // the library's trie is as deep as a piece is long
-  constexpr std::uint64_t kNormalizerSpec = 3;
   constexpr std::uint64_t kDenormalizerSpec = 5;
   constexpr std::uint64_t kCharsmap = 2;
   Fields fields(model, where);
@@ -162,6 +164,20 @@ void check_sentence_piece_model(std::string_view model, const std::string& where
 }
 
 }  // namespace
+
+bool has_dummy_prefix(std::string_view model, const std::string& where) {
+  constexpr std::uint64_t kAddDummyPrefix = 3;
+  bool has_prefix = true;
+  Fields fields(model, where);
+  while (const auto field = fields.next()) {
+    if (field->number != kNormalizerSpec || !field->bytes) continue;
+    Fields settings(*field->bytes, where);
+    while (const auto setting = settings.next()) {
+      if (setting->number == kAddDummyPrefix) has_prefix = setting->value != 0;
+    }
+  }
+  return has_prefix;
+}
 
 std::unique_ptr<sentencepiece::SentencePieceProcessor> load_sentence_pieces(std::string_view model,
                                                                             const std::string& where) {

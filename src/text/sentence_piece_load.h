@@ -16,4 +16,7 @@ namespace sluice {
 std::unique_ptr<sentencepiece::SentencePieceProcessor> load_sentence_pieces(std::string_view model,
                                                                             const std::string& where);
 
+// Whether a blank is put in front of a text: normalizer_spec.add_dummy_prefix. Throws as above.
+bool has_dummy_prefix(std::string_view model, const std::string& where);
+
 }  // namespace sluice

@@ -89,9 +89,10 @@ std::unique_ptr<TokenizerParts> make_sentence_piece_parts(std::string_view model
   if (parts->named.bos) parts->frame.before.push_back(*parts->named.bos);
   parts->model = std::move(pieces);
   parts->added = std::make_unique<AddedTokens>(std::move(added), [](const std::string& content) { return content; });
-  parts->pre_tokenizers.push_back(make_sentence_prefix());
+  const SentencePrefix prefix = has_dummy_prefix(model, where) ? SentencePrefix::kBlank : SentencePrefix::kNone;
+  parts->pre_tokenizers.push_back(make_sentence_prefix(prefix));
   parts->needs_tracking = true;
-  parts->decoder = TokenDecoder::for_sentence_pieces();
+  parts->decoder = TokenDecoder::for_sentence_pieces(prefix);
   return parts;
 }
 

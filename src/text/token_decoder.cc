@@ -179,13 +179,13 @@ TokenDecoder::TokenDecoder(const JsonView& view) {
   for (const JsonView& one : flatten_components(view, "decoders")) steps_.push_back(parse_step(one));
 }
 
-TokenDecoder TokenDecoder::for_sentence_pieces() {
+TokenDecoder TokenDecoder::for_sentence_pieces(SentencePrefix prefix) {
   TokenDecoder decoder;
   decoder.steps_.clear();
   decoder.steps_.push_back(std::make_unique<ReplaceStep>(TextPattern(std::string("\xE2\x96\x81")), " "));
   decoder.steps_.push_back(std::make_unique<ByteFallbackStep>());
   decoder.steps_.push_back(std::make_unique<FuseStep>());
-  decoder.steps_.push_back(make_strip(' ', 1, 0));
+  if (prefix == SentencePrefix::kBlank) decoder.steps_.push_back(make_strip(' ', 1, 0));
   return decoder;
 }
 

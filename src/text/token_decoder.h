@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "text/json_view.h"
+#include "text/pre_tokenizer.h"
 
 namespace sluice {
 
@@ -39,7 +40,7 @@ class TokenDecoder {
   TokenDecoder();
   explicit TokenDecoder(const JsonView& view);
   // What SentencePiece models need: U+2581 to blanks, bytes, and without the first blank.
-  static TokenDecoder for_sentence_pieces();
+  static TokenDecoder for_sentence_pieces(SentencePrefix prefix);
 
   std::vector<std::unique_ptr<DecoderRun>> start() const;
 

@@ -267,6 +267,63 @@ TEST_F(TokenizerFolder, ASentencePieceModelGetsItsBlankOnceAndItsBytesBack) {
   EXPECT_THAT(load()->encode("lock", AddSpecial::kYes), ElementsAre(id("\u2581lock"), 2));
 }
 
+// As Gemma's: normalizer_spec.add_dummy_prefix is false.
+TEST_F(TokenizerFolder, ASentencePieceModelMayWantNoBlankInFront) {
+  write("tokenizer.model", sentence_piece_model() + ModelWriter::field(3, std::string("\x18\x00", 2)));
+  const auto tokenizer = load();
+  const std::vector<TokenId> ids = tokenizer->encode("lock lock", AddSpecial::kNo);
+  EXPECT_THAT(ids, ElementsAre(tokenizer->id_of("lock").value(), tokenizer->id_of("\u2581lock").value()));
+  EXPECT_EQ(tokenizer->decode(ids, SkipSpecial::kYes), "lock lock");
+}
+
+// Fine-tunes of Llama and Mistral name their turns so.
+TEST_F(TokenizerFolder, TokensAreAddedToASentencePieceModel) {
+  write("tokenizer.model", sentence_piece_model());
+  write("tokenizer_config.json", R"({"eos_token": "<|end|>", "added_tokens_decoder": {
+      "2": {"content": "</s>", "special": true, "normalized": false},
+      "268": {"content": "<|end|>", "special": true, "normalized": false, "rstrip": true}}})");
+  auto tokenizer = load();
+  EXPECT_EQ(tokenizer->vocab_size(), 269U);
+  EXPECT_EQ(tokenizer->eos_id(), 268U);
+  const TokenId lock = tokenizer->id_of("lock").value();
+  const std::vector<TokenId> ids = tokenizer->encode("lock<|end|>  lock", AddSpecial::kNo);
+  EXPECT_THAT(ids, ElementsAre(tokenizer->id_of("\u2581lock").value(), 268, lock));
+  EXPECT_EQ(tokenizer->decode(ids, SkipSpecial::kYes), "locklock");
+
+  // Before transformers 4.34, by two other files.
+  write("tokenizer_config.json", "{}");
+  write("added_tokens.json", R"({"<|end|>": 268, "lark": 269})");
+  write("special_tokens_map.json", R"({"eos_token": {"content": "<|end|>"}})");
+  tokenizer = load();
+  EXPECT_EQ(tokenizer->eos_id(), 268U);
+  EXPECT_TRUE(tokenizer->is_special(268));
+  EXPECT_FALSE(tokenizer->is_special(269));
+  EXPECT_THAT(tokenizer->encode("lark<|end|>", AddSpecial::kNo), ElementsAre(269, 268));
+}
+
+TEST_F(TokenizerFolder, TokensOfTheConfigComeBesideThoseOfTokenizerJson) {
+  write("tokenizer.json", small_document().dump());
+  const std::size_t size = load()->vocab_size();
+  write("tokenizer_config.json",
+        fmt::format(R"({{"added_tokens_decoder": {{"{}": {{"content": "<|new|>"}}}}}})", size));
+  EXPECT_THAT(load()->encode("<|new|>", AddSpecial::kNo), testing::Contains(size));
+  EXPECT_EQ(load()->vocab_size(), size + 1);
+}
+
+// As OPT is published: no tokenizer.json, the beginning of text is the end's token.
+TEST_F(TokenizerFolder, VocabAndMergesAreGpt2s) {
+  write("vocab.json", R"({"<pad>": 0, "</s>": 1, "a": 2, "b": 3, "ab": 4, "\u0120": 5, "\u0120ab": 6})");
+  write("merges.txt", "#version: 0.2\na b\n\u0120 ab\n");
+  write("tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer", "add_bos_token": true, "pad_token": "<pad>",
+      "bos_token": {"content": "</s>", "normalized": true}, "eos_token": "</s>", "unk_token": "</s>"})");
+  const auto tokenizer = load();
+  EXPECT_THAT(tokenizer->encode("ab ab</s>b", AddSpecial::kYes), ElementsAre(1, 4, 6, 1, 3));
+  EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{1, 4, 6}, SkipSpecial::kYes), "ab ab");
+  EXPECT_EQ(tokenizer->pad_id(), 0U);
+  write("tokenizer_config.json", R"({"tokenizer_class": "Qwen2Tokenizer"})");
+  EXPECT_THROW(load(), InvalidInput);
+}
+
 TEST_F(TokenizerFolder, ADamagedSentencePieceModelIsRefused) {
   const std::string whole = sentence_piece_model();
   for (const std::string& bytes : {std::string("no model"), whole.substr(0, whole.size() / 2 + 3), std::string()}) {

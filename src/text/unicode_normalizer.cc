@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,10 @@ bool is_ascii(std::string_view text) {
   return true;
 }
 
-// A code point that no normal form joins with what stands before it: not a mark, not a Hangul vowel or final.
-bool starts_segment(char32_t c) {
-  if (c < 0x300) return true;
+// A code point that no normal form joins with what stands before it: not a mark, not a Hangul vowel or final. U+11A7 is
+// none, though utf8proc joins it with a syllable, where it is lost.
+bool starts_segment_itself(char32_t c) {
+  if (c < 0x300 || c == 0x11A7) return true;
   return !is_mark(c) && !(c >= 0x1160 && c <= 0x11FF) &&
          utf8proc_get_property(static_cast<int>(c))->combining_class == 0;
 }
@@ -66,6 +68,18 @@ class NormalForm final : public Normalizer {
   }
 
  private:
+  // What a code point decomposes to may join with what stands before: half-width sound marks, Hangul letters.
+  bool starts_segment(char32_t c) const {
+    if (c < 0x300) return true;
+    if (utf8proc_get_property(static_cast<int>(c))->decomp_seqindex == UINT16_MAX) return starts_segment_itself(c);
+    std::array<utf8proc_int32_t, 32> points{};
+    int last_class = 0;
+    const utf8proc_ssize_t count =
+        utf8proc_decompose_char(static_cast<int>(c), points.data(), static_cast<utf8proc_ssize_t>(points.size()),
+                                static_cast<utf8proc_option_t>(options_ | UTF8PROC_DECOMPOSE), &last_class);
+    return starts_segment_itself(count > 0 ? static_cast<char32_t>(points[0]) : c);
+  }
+
   void rewrite_segment(std::string_view segment, std::vector<utf8proc_int32_t>& points, std::string& fresh) const {
     const auto decompose = [&] {
       return utf8proc_decompose(reinterpret_cast<const utf8proc_uint8_t*>(segment.data()),
