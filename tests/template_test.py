@@ -206,6 +206,16 @@ class Templates(unittest.TestCase):
                     for span in spans:
                         self.assertNotIn(words.strip(), span, where)
 
+    def test_conversations_that_cannot_be_read_are_refused_in_one_sentence(self):
+        directory = os.path.join(self.scratch.name, "model")
+        make_model(directory, "{{ messages }}")
+        for text, part in [('[{"role": ', "byte"), ('[{"content": 1e999}]', "too large"), ("[" * 1000, "deep"),
+                           ('{"tools": []}', "no messages")]:
+            done = subprocess.run([SLUICE, "template", "--model", directory], input=text, capture_output=True,
+                                  text=True, timeout=60)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+            self.assertIn(part, done.stderr)
+
     def test_chats_are_rendered_as_jinja2_does_and_the_mask_is_the_assistants(self):
         for name, source, tokens in own_templates():
             with self.subTest(name):

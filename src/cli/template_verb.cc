@@ -51,6 +51,8 @@ Json parse(const std::string& text, const std::string& where) {
     });
   } catch (const Json::parse_error& error) {
     throw InvalidInput(fmt::format("{} is not JSON: it goes wrong at byte {} of {}", where, error.byte, text.size()));
+  } catch (const Json::out_of_range&) {
+    throw InvalidInput(fmt::format("{} has a number that is too large for any number type", where));
   }
 }
 

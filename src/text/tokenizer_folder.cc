@@ -91,15 +91,16 @@ class TokenAdder {
 
   // {"32000": {"content": "<|end|>", "special": true}, ...}
   void add_decoder(const JsonView& decoder) {
-    for (const auto& [key, value] : in_order_of_ids(decoder)) {
-      const JsonView entry = decoder.at(value);
-      add({.id = key,
+    for (const auto& [id, key] : in_order_of_ids(decoder)) {
+      const JsonView entry = decoder.at(key);
+      const bool is_special = entry.boolean_or("special", false);
+      add({.id = id,
            .content = entry.at("content").string(),
            .single_word = entry.boolean_or("single_word", false),
            .lstrip = entry.boolean_or("lstrip", false),
            .rstrip = entry.boolean_or("rstrip", false),
-           .normalized = entry.boolean_or("normalized", true),
-           .special = entry.boolean_or("special", false)});
+           .normalized = entry.boolean_or("normalized", !is_special),
+           .special = is_special});
     }
   }
 

@@ -310,6 +310,19 @@ TEST_F(TokenizerFolder, TokensOfTheConfigComeBesideThoseOfTokenizerJson) {
   EXPECT_EQ(load()->vocab_size(), size + 1);
 }
 
+TEST_F(TokenizerFolder, SpecialTokensOfTheConfigAreNotSoughtInNormalizedText) {
+  json document = small_document();
+  document["normalizer"] = json{{"type", "Lowercase"}};
+  write("tokenizer.json", document.dump());
+  const std::size_t size = load()->vocab_size();
+  write("tokenizer_config.json", fmt::format(R"({{"added_tokens_decoder": {{
+      "{}": {{"content": "<A>", "special": true}}, "{}": {{"content": "<B>"}}}}}})",
+                                             size, size + 1));
+  EXPECT_THAT(load()->encode("<A>", AddSpecial::kNo), ElementsAre(size));
+  EXPECT_THAT(load()->encode("<a>", AddSpecial::kNo), testing::Not(testing::Contains(size)));
+  EXPECT_THAT(load()->encode("<b>", AddSpecial::kNo), ElementsAre(size + 1));
+}
+
 // As OPT is published: no tokenizer.json, the beginning of text is the end's token.
 TEST_F(TokenizerFolder, VocabAndMergesAreGpt2s) {
   write("vocab.json", R"({"<pad>": 0, "</s>": 1, "a": 2, "b": 3, "ab": 4, "\u0120": 5, "\u0120ab": 6})");
