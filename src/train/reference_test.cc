@@ -21,6 +21,7 @@
 #include "model/checkpoint_slices.h"
 #include "model/description.h"
 #include "model/forward_pass.h"
+#include "model/token_chunks.h"
 #include "ops/adamw.h"
 #include "ops/cross_entropy.h"
 #include "train/device_step.h"
@@ -69,6 +70,16 @@ class Reference : public testing::TestWithParam<std::string> {
 
   Tokens reference_tokens() { return {expected<std::int32_t>("input_ids"), expected<std::int32_t>("labels")}; }
 
+  Tokens repeated_tokens(std::size_t times) {
+    const Tokens once = reference_tokens();
+    Tokens tokens;
+    for (std::size_t time = 0; time < times; ++time) {
+      tokens.ids.insert(tokens.ids.end(), once.ids.begin(), once.ids.end());
+      tokens.labels.insert(tokens.labels.end(), once.labels.begin(), once.labels.end());
+    }
+    return tokens;
+  }
+
   // Documents of the reference's lengths with other tokens in them.
   Tokens random_tokens(std::uint64_t seed) {
     Random random(seed);
@@ -84,11 +95,13 @@ class Reference : public testing::TestWithParam<std::string> {
     return tokens;
   }
 
+  // As long as the reference's, and again from the first for tokens that are repeated.
   PackedDocuments documents(const Tokens& tokens) {
     PackedDocuments documents;
+    const auto lengths = expected<std::int32_t>("documents");
     std::size_t first = 0;
-    for (const std::int32_t length : expected<std::int32_t>("documents")) {
-      const auto count = static_cast<std::size_t>(length);
+    for (std::size_t idx = 0; first < tokens.ids.size(); ++idx) {
+      const auto count = static_cast<std::size_t>(lengths[idx % lengths.size()]);
       documents.push_back({.ids = std::span(tokens.ids).subspan(first, count),
                            .labels = std::span(tokens.labels).subspan(first, count)});
       first += count;
@@ -138,7 +151,7 @@ class Reference : public testing::TestWithParam<std::string> {
     }
   }
 
-  void expect_f32_as_transformers();
+  void expect_f32_as_transformers(std::size_t times = 1);
   void expect_bf16_errs_no_more();
 
   PosixFileSystem files_;
@@ -156,12 +169,18 @@ class Reference : public testing::TestWithParam<std::string> {
 // rounding, in transformers as here.
 constexpr double kZeroGradient = 1e-6;
 
-void Reference::expect_f32_as_transformers() {
+// The reference's documents so many times over: logits repeat, and a mean and its gradients stay what they are.
+void Reference::expect_f32_as_transformers(std::size_t times) {
   ResidentSlices source(device_, slices_, model_.arch, DType::kF32);
-  const Found found = run(source, reference_tokens());
+  const Found found = run(source, repeated_tokens(times));
 
   const auto logits = expected<float>("logits");
-  EXPECT_LE(distance(found.logits, logits) / norm_of(logits), 1e-5);
+  ASSERT_EQ(found.logits.size(), times * logits.size());
+  for (auto first = found.logits.begin(); first != found.logits.end();) {
+    const auto end = first + std::ssize(logits);
+    EXPECT_LE(distance(std::vector<float>(first, end), logits) / norm_of(logits), 1e-5);
+    first = end;
+  }
   const float loss = expected<float>("loss")[0];
   EXPECT_NEAR(found.loss, loss, 1e-5 * std::abs(loss));
 
@@ -182,6 +201,16 @@ void Reference::expect_f32_as_transformers() {
 }
 
 TEST_P(Reference, F32MatchesTransformers) { expect_f32_as_transformers(); }
+
+// More tokens than the MLP and the head take at a time, by the reference's and some.
+TEST_P(Reference, F32MatchesTransformersChunkByChunk) {
+  const std::size_t num_tokens = reference_tokens().ids.size();
+  const auto chunk = static_cast<std::size_t>(
+      std::max(mlp_chunk_tokens(DeviceKind::kCpu), head_chunk_tokens(model_.arch, DeviceKind::kCpu)));
+  expect_f32_as_transformers(chunk / num_tokens + 2);
+  model_.arch.vocab_range_rows = 16;
+  expect_f32_as_transformers(chunk / num_tokens + 2);
+}
 
 // A vocabulary that comes in several slices.
 TEST_P(Reference, F32MatchesTransformersRangeByRange) {
