@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/onig_pattern.h"
 
-#include <algorithm>
-#include <array>
+#include <pcre2.h>
+
 #include <cctype>
 #include <vector>
 
@@ -17,13 +17,15 @@ constexpr std::string_view kSpaceMembers = R"(\x09-\x0d\x{85}\p{Z})";
 constexpr std::string_view kWordMembers =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
 
+// PCRE2 knows the names of scripts, and takes them as loosely as Oniguruma does.
 bool is_script(std::string_view name) {
-  static constexpr std::array<std::string_view, 32> kScripts{
-      "Arabic",    "Armenian",  "Bengali", "Bopomofo", "Cherokee", "Common", "Cyrillic", "Devanagari",
-      "Ethiopic",  "Georgian",  "Greek",   "Gujarati", "Gurmukhi", "Han",    "Hangul",   "Hebrew",
-      "Hiragana",  "Inherited", "Kannada", "Katakana", "Khmer",    "Lao",    "Latin",    "Malayalam",
-      "Mongolian", "Myanmar",   "Oriya",   "Sinhala",  "Tamil",    "Telugu", "Thai",     "Tibetan"};
-  return std::find(kScripts.begin(), kScripts.end(), name) != kScripts.end();
+  const std::string pattern = fmt::format("\\p{{sc:{}}}", name);
+  int error = 0;
+  PCRE2_SIZE place = 0;
+  pcre2_code* const code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                                         PCRE2_UTF | PCRE2_UCP, &error, &place, nullptr);
+  pcre2_code_free(code);
+  return code != nullptr;
 }
 
 class Translator {
@@ -121,9 +123,13 @@ class Translator {
         const std::size_t close =
             ahead(std::string{'\\', kind, '{'}) ? pattern_.find('}', at_) : std::string_view::npos;
         if (close == std::string_view::npos) return copy(2);
-        const std::string_view name = pattern_.substr(at_ + 3, close - at_ - 3);
+        std::string_view name = pattern_.substr(at_ + 3, close - at_ - 3);
+        const std::string_view other = name.starts_with('^') ? "^" : "";
+        name.remove_prefix(other.size());
         // PCRE2 alone means characters that several scripts use, too.
-        if (kind != 'x' && is_script(name)) return say(fmt::format("\\{}{{sc:{}}}", kind, name), close + 1 - at_);
+        if (kind != 'x' && is_script(name)) {
+          return say(fmt::format("\\{}{{{}sc:{}}}", kind, other, name), close + 1 - at_);
+        }
         return copy(close + 1 - at_);
       }
       default:
