@@ -11,4 +11,7 @@ namespace sluice {
 // links.
 void require_regular_file(const std::string& path);
 
+// Whether it is there. Throws as above.
+bool is_regular_file(const std::string& path);
+
 }  // namespace sluice

@@ -11,9 +11,6 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kMaxAddedTokens = 1 << 20;
-constexpr std::size_t kMaxContentBytes = 4096;
-
 std::size_t total_bytes(const std::vector<std::string>& words) {
   std::size_t total = 0;
   for (const std::string& word : words) total += word.size();
@@ -112,8 +109,8 @@ std::vector<AddedToken> AddedTokens::parse(const JsonView& view, const Vocabular
                      .normalized = entry.boolean_or("normalized", true),
                      .special = entry.boolean_or("special", false)};
     if (token.content.empty()) continue;
-    if (token.content.size() > kMaxContentBytes)
-      entry.fail(fmt::format("is a token of more than {} bytes", kMaxContentBytes));
+    if (token.content.size() > kMaxAddedTokenBytes)
+      entry.fail(fmt::format("is a token of more than {} bytes", kMaxAddedTokenBytes));
     const auto seen = known.find(token.content);
     const auto in_model = vocabulary.id_of(token.content);
     std::size_t id = next_id;

@@ -18,6 +18,9 @@
 
 namespace sluice {
 
+inline constexpr std::size_t kMaxAddedTokens = 1 << 20;
+inline constexpr std::size_t kMaxAddedTokenBytes = 4096;
+
 struct AddedToken {
   TokenId id = 0;
   std::string content;

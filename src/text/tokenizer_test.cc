@@ -193,15 +193,15 @@ TEST_F(TokenizerFolder, WithoutATokenizerSaysWhatIsMissing) {
 
 TEST_F(TokenizerFolder, TheConfigNamesTokensAndLlamasFrameFollowsIt) {
   write("tokenizer.json", small_document().dump());
-  write("tokenizer_config.json", R"({"bos_token": {"content": "<s>"}, "eos_token": "b", "pad_token": null,
+  write("tokenizer_config.json", R"({"bos_token": {"content": "<s>"}, "eos_token": "\u00C3", "pad_token": null,
                                      "add_bos_token": true, "tokenizer_class": "PreTrainedTokenizerFast"})");
   EXPECT_EQ(load()->bos_id(), 0U);
-  EXPECT_EQ(load()->eos_id(), 2U);
+  EXPECT_EQ(load()->eos_id(), 6U);
   EXPECT_EQ(load()->pad_id(), std::nullopt);
   EXPECT_THAT(load()->encode("ab", AddSpecial::kYes), ElementsAre(4));
-  write("tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "b", "add_bos_token": true,
+  write("tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "\u00C3", "add_bos_token": true,
                                      "add_eos_token": true, "tokenizer_class": "LlamaTokenizerFast"})");
-  EXPECT_THAT(load()->encode("ab", AddSpecial::kYes), ElementsAre(0, 4, 2));
+  EXPECT_THAT(load()->encode("ab", AddSpecial::kYes), ElementsAre(0, 4, 6));
 }
 
 // A SentencePiece model by hand: a protocol buffer with pieces (field 1) and a trainer_spec (field 2).
@@ -334,6 +334,49 @@ TEST_F(TokenizerFolder, VocabAndMergesAreGpt2s) {
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{1, 4, 6}, SkipSpecial::kYes), "ab ab");
   EXPECT_EQ(tokenizer->pad_id(), 0U);
   write("tokenizer_config.json", R"({"tokenizer_class": "Qwen2Tokenizer"})");
+  EXPECT_THROW(load(), InvalidInput);
+}
+
+TEST_F(TokenizerFolder, TokensWithARoleAreCutOutOfTextAndSpecial) {
+  write("vocab.json", R"({"a": 0, "b": 1, "<": 2, ">": 3, "e": 4, "<|endoftext|>": 5})");
+  write("merges.txt", "");
+  const auto encoded = [&](const char* text) { return load()->encode(text, AddSpecial::kNo); };
+  EXPECT_THAT(encoded("a<|endoftext|>"), ElementsAre(0, 5));
+  EXPECT_EQ(load()->unk_id(), 5U);
+  write("special_tokens_map.json", R"({"bos_token": "<e>", "eos_token": {"content": "<e>"}, "unk_token": "<e>",
+                                       "additional_special_tokens": ["<a>"]})");
+  EXPECT_THAT(encoded("b<a><e>"), ElementsAre(1, 7, 6));
+  EXPECT_EQ(load()->eos_id(), 6U);
+  EXPECT_TRUE(load()->is_special(7));
+  EXPECT_FALSE(load()->is_special(5));
+  // A config that lists tokens is what counts, for their flags too, but a role makes special.
+  write("tokenizer_config.json", R"({"eos_token": "<b>", "extra_special_tokens": {"turn": "<e>"},
+      "added_tokens_decoder": {"6": {"content": "<b>", "special": false, "rstrip": true}}})");
+  EXPECT_THAT(encoded("<a><b>  <e>"), ElementsAre(2, 0, 3, 6, 7));
+  EXPECT_TRUE(load()->is_special(6));
+  EXPECT_EQ(load()->eos_id(), 6U);
+}
+
+TEST_F(TokenizerFolder, AddedTokensThatCannotBeAreRefused) {
+  write("tokenizer.json", small_document().dump());
+  const auto refusal_of = [&](const char* file, const std::string& text) {
+    write(file, text);
+    std::string words = "it was taken";
+    try {
+      load();
+    } catch (const FormatError& error) {
+      words = error.what();
+    }
+    std::filesystem::remove(folder_ / file);
+    return words;
+  };
+  EXPECT_THAT(refusal_of("added_tokens.json", R"({"<x>": 9})"), testing::HasSubstr("'<x>' the id 9, but 8"));
+  EXPECT_THAT(refusal_of("tokenizer_config.json", R"({"added_tokens_decoder": {"x": {"content": "<x>"}}})"),
+              testing::HasSubstr("added_tokens_decoder has a key that is no id"));
+  EXPECT_THAT(refusal_of("added_tokens.json", "{\"" + std::string(5000, 'x') + "\": 8}"),
+              testing::HasSubstr("more than 4096 bytes"));
+  EXPECT_THAT(refusal_of("special_tokens_map.json", R"({"eos_token": 3})"), testing::HasSubstr("eos_token"));
+  std::filesystem::create_symlink("added_tokens.json", folder_ / "added_tokens.json");
   EXPECT_THROW(load(), InvalidInput);
 }
 
