@@ -30,9 +30,10 @@ std::vector<std::unique_ptr<const PreTokenizer>> parse_pre_tokenizers(const Json
 std::vector<std::unique_ptr<const PreTokenizer>> parse_rewriting_pre_tokenizer(std::string_view type,
                                                                                const JsonView& view);
 
-// What a SentencePiece model gets: blanks as U+2581, and one in front of the whole input.
-enum class SentencePrefix { kBlank, kNone };
-std::unique_ptr<const PreTokenizer> make_sentence_prefix(SentencePrefix prefix);
+// What a SentencePiece model gets: blanks as the model wants them, U+2581 or as they are, and one more in front of the
+// whole input, or of every stretch of it between added tokens.
+enum class SentencePrefix { kNone, kFirst, kEach };
+std::unique_ptr<const PreTokenizer> make_sentence_prefix(std::string blank, SentencePrefix prefix);
 
 std::unique_ptr<const PreTokenizer> make_gpt2_split();
 std::unique_ptr<const PreTokenizer> make_literal_split(std::string literal, SplitBehavior behavior);

@@ -49,7 +49,7 @@ class ByteCharacters final : public PreTokenizer {
   }
 };
 
-enum class PrependScheme { kAlways, kFirst, kNever, kFirstEvenIfThere };
+enum class PrependScheme { kAlways, kFirst, kNever, kAlwaysEvenIfThere, kFirstEvenIfThere };
 
 class Metaspace final : public PreTokenizer {
  public:
@@ -78,6 +78,7 @@ class Metaspace final : public PreTokenizer {
  private:
   bool wants_prefix(const SplitText& split, const TextPiece& piece) const {
     if (scheme_ == PrependScheme::kNever) return false;
+    if (scheme_ == PrependScheme::kAlwaysEvenIfThere) return true;
     const std::string_view text = split.view(piece);
     const bool there = text.starts_with(' ') || text.starts_with(replacement_);
     if (scheme_ == PrependScheme::kAlways) return !there;
@@ -122,9 +123,11 @@ std::vector<std::unique_ptr<const PreTokenizer>> parse_rewriting_pre_tokenizer(s
   return steps;
 }
 
-std::unique_ptr<const PreTokenizer> make_sentence_prefix(SentencePrefix prefix) {
-  return std::make_unique<Metaspace>(
-      "\xE2\x96\x81", prefix == SentencePrefix::kBlank ? PrependScheme::kFirstEvenIfThere : PrependScheme::kNever);
+std::unique_ptr<const PreTokenizer> make_sentence_prefix(std::string blank, SentencePrefix prefix) {
+  PrependScheme scheme = PrependScheme::kNever;
+  if (prefix == SentencePrefix::kFirst) scheme = PrependScheme::kFirstEvenIfThere;
+  if (prefix == SentencePrefix::kEach) scheme = PrependScheme::kAlwaysEvenIfThere;
+  return std::make_unique<Metaspace>(std::move(blank), scheme);
 }
 
 }  // namespace sluice

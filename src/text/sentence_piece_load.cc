@@ -165,18 +165,20 @@ void check_sentence_piece_model(std::string_view model, const std::string& where
 
 }  // namespace
 
-bool has_dummy_prefix(std::string_view model, const std::string& where) {
+SentenceBlanks read_sentence_blanks(std::string_view model, const std::string& where) {
   constexpr std::uint64_t kAddDummyPrefix = 3;
-  bool has_prefix = true;
+  constexpr std::uint64_t kRemoveExtraWhitespaces = 4;
+  SentenceBlanks blanks;
   Fields fields(model, where);
   while (const auto field = fields.next()) {
     if (field->number != kNormalizerSpec || !field->bytes) continue;
     Fields settings(*field->bytes, where);
     while (const auto setting = settings.next()) {
-      if (setting->number == kAddDummyPrefix) has_prefix = setting->value != 0;
+      if (setting->number == kAddDummyPrefix) blanks.has_prefix = setting->value != 0;
+      if (setting->number == kRemoveExtraWhitespaces) blanks.are_single = setting->value != 0;
     }
   }
-  return has_prefix;
+  return blanks;
 }
 
 std::unique_ptr<sentencepiece::SentencePieceProcessor> load_sentence_pieces(std::string_view model,

@@ -16,7 +16,13 @@ namespace sluice {
 std::unique_ptr<sentencepiece::SentencePieceProcessor> load_sentence_pieces(std::string_view model,
                                                                             const std::string& where);
 
-// Whether a blank is put in front of a text: normalizer_spec.add_dummy_prefix. Throws as above.
-bool has_dummy_prefix(std::string_view model, const std::string& where);
+// What a model does with blanks: its normalizer_spec.
+struct SentenceBlanks {
+  bool has_prefix = true;  // add_dummy_prefix: one is put in front of a text
+  bool are_single = true;  // remove_extra_whitespaces: none at either end, and no two in a row
+};
+
+// Throws as above.
+SentenceBlanks read_sentence_blanks(std::string_view model, const std::string& where);
 
 }  // namespace sluice

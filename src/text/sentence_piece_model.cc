@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tokenizer.model: SentencePiece's own library behind the parts of a tokenizer, the way Llama's tokenizer uses it: the
-// blank in front of a text is put there once, not by the library in front of every stretch between special tokens.
+// blank in front of a text is put there once, not by the library in front of every stretch between special tokens. A
+// model that takes blanks away would take that one too: there the library puts it back where a stretch begins with one.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,13 +19,15 @@ namespace {
 
 // Protocol buffers merge a message that comes twice: this is ModelProto.normalizer_spec.add_dummy_prefix = false.
 constexpr std::string_view kNoDummyPrefix("\x1A\x02\x18\x00", 4);
+constexpr std::string_view kPieceBlank = "\u2581";
 
 class SentencePieceModel final : public TokenModel {
  public:
-  SentencePieceModel(std::string_view model, const std::string& where) {
+  SentencePieceModel(std::string_view model, const std::string& where) : blanks_(read_sentence_blanks(model, where)) {
     std::string proto(model);
     proto += kNoDummyPrefix;
     processor_ = load_sentence_pieces(proto, where);
+    if (blanks_.are_single && blanks_.has_prefix) prefixing_ = load_sentence_pieces(model, where);
     std::vector<std::string> pieces;
     pieces.reserve(static_cast<std::size_t>(processor_->GetPieceSize()));
     for (int id = 0; id < processor_->GetPieceSize(); ++id) pieces.push_back(processor_->IdToPiece(id));
@@ -31,11 +35,13 @@ class SentencePieceModel final : public TokenModel {
   }
 
   const sentencepiece::SentencePieceProcessor& processor() const { return *processor_; }
+  const SentenceBlanks& blanks() const { return blanks_; }
   const Vocabulary& vocabulary() const override { return vocabulary_; }
 
   void encode(std::string_view piece, std::vector<ModelToken>& tokens) const override {
     std::vector<int> ids;
-    const auto status = processor_->Encode(piece, &ids);
+    const bool is_prefixed = prefixing_ != nullptr && piece.starts_with(' ');
+    const auto status = (is_prefixed ? prefixing_ : processor_)->Encode(piece, &ids);
     if (!status.ok()) throw FormatError(fmt::format("SentencePiece refused a text: {}", status.ToString()));
     const std::size_t first = tokens.size();
     const auto size_bytes = static_cast<std::uint32_t>(piece.size());
@@ -48,6 +54,7 @@ class SentencePieceModel final : public TokenModel {
           {static_cast<TokenId>(id), static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at + token_bytes)});
       at += token_bytes;
     }
+    if (blanks_.are_single) at = std::min(piece.find_first_not_of(' ', at), piece.size());
     if (exact && at == piece.size()) return;
     // Normalization has changed the text: each token may come from anywhere in it.
     for (std::size_t i = first; i < tokens.size(); ++i) tokens[i] = {tokens[i].id, 0, size_bytes};
@@ -59,10 +66,31 @@ class SentencePieceModel final : public TokenModel {
     if (at >= piece.size()) return 0;
     if (processor_->IsByte(id)) return 1;
     const std::string& token = processor_->IdToPiece(id);
+    if (blanks_.are_single) return spelled_bytes(piece.substr(at), token);
     return piece.substr(at).starts_with(token) ? token.size() : 0;
   }
 
-  std::unique_ptr<const sentencepiece::SentencePieceProcessor> processor_;
+  // The same where a blank of the token stands for all that follow each other in the text.
+  static std::size_t spelled_bytes(std::string_view text, std::string_view token) {
+    std::size_t at = 0;
+    while (!token.empty()) {
+      if (token.starts_with(kPieceBlank)) {
+        const std::size_t end = std::min(text.find_first_not_of(' ', at), text.size());
+        if (end == at) return 0;
+        at = end;
+        token.remove_prefix(kPieceBlank.size());
+      } else {
+        if (at == text.size() || text[at] != token.front()) return 0;
+        ++at;
+        token.remove_prefix(1);
+      }
+    }
+    return at;
+  }
+
+  SentenceBlanks blanks_;
+  std::unique_ptr<const sentencepiece::SentencePieceProcessor> processor_;  // puts no blank in front
+  std::unique_ptr<const sentencepiece::SentencePieceProcessor> prefixing_;  // does, if blanks are taken away
   Vocabulary vocabulary_;
 };
 
@@ -72,7 +100,8 @@ std::optional<TokenId> id_if_any(int id) {
 
 }  // namespace
 
-std::unique_ptr<TokenizerParts> make_sentence_piece_parts(std::string_view model, const std::string& where) {
+std::unique_ptr<TokenizerParts> make_sentence_piece_parts(std::string_view model, const std::string& where,
+                                                          SentencePrefix prefix) {
   auto parts = std::make_unique<TokenizerParts>();
   auto pieces = std::make_unique<const SentencePieceModel>(model, where);
   const auto& processor = pieces->processor();
@@ -87,10 +116,11 @@ std::unique_ptr<TokenizerParts> make_sentence_piece_parts(std::string_view model
                   .pad = id_if_any(processor.pad_id()),
                   .unk = id_if_any(processor.unk_id())};
   if (parts->named.bos) parts->frame.before.push_back(*parts->named.bos);
+  const SentenceBlanks blanks = pieces->blanks();
   parts->model = std::move(pieces);
   parts->added = std::make_unique<AddedTokens>(std::move(added), [](const std::string& content) { return content; });
-  const SentencePrefix prefix = has_dummy_prefix(model, where) ? SentencePrefix::kBlank : SentencePrefix::kNone;
-  parts->pre_tokenizers.push_back(make_sentence_prefix(prefix));
+  if (!blanks.has_prefix) prefix = SentencePrefix::kNone;
+  parts->pre_tokenizers.push_back(make_sentence_prefix(blanks.are_single ? " " : std::string(kPieceBlank), prefix));
   parts->needs_tracking = true;
   parts->decoder = TokenDecoder::for_sentence_pieces(prefix);
   return parts;

@@ -185,7 +185,7 @@ TokenDecoder TokenDecoder::for_sentence_pieces(SentencePrefix prefix) {
   decoder.steps_.push_back(std::make_unique<ReplaceStep>(TextPattern(std::string("\xE2\x96\x81")), " "));
   decoder.steps_.push_back(std::make_unique<ByteFallbackStep>());
   decoder.steps_.push_back(std::make_unique<FuseStep>());
-  if (prefix == SentencePrefix::kBlank) decoder.steps_.push_back(make_strip(' ', 1, 0));
+  if (prefix != SentencePrefix::kNone) decoder.steps_.push_back(make_strip(' ', 1, 0));
   return decoder;
 }
 

@@ -70,7 +70,9 @@ std::unique_ptr<const Tokenizer> load_tokenizer(const std::string& model_dir) {
     parts = parse_tokenizer_parts(JsonView(document, json_path));
     frame = Frame::kFromFile;
   } else if (is_regular_file(model_path)) {
-    parts = make_sentence_piece_parts(read_tokenizer_file(model_path), model_path);
+    const bool is_legacy = tokens.config() && tokens.config()->boolean_or("legacy", false);
+    parts = make_sentence_piece_parts(read_tokenizer_file(model_path), model_path,
+                                      is_legacy ? SentencePrefix::kEach : SentencePrefix::kFirst);
   } else if (has_gpt2_files(folder)) {
     parts = make_gpt2_parts(folder, tokens.config());
     for (const char* const role : {"bos_token", "eos_token", "unk_token"}) tokens.set_default(role, kGpt2EndOfText);

@@ -44,7 +44,8 @@ struct TokenizerParts {
 
 // From a parsed tokenizer.json. Throws FormatError.
 std::unique_ptr<TokenizerParts> parse_tokenizer_parts(const JsonView& document);
-// From the bytes of a tokenizer.model. Throws FormatError.
-std::unique_ptr<TokenizerParts> make_sentence_piece_parts(std::string_view model, const std::string& where);
+// From the bytes of a tokenizer.model. Throws FormatError. The prefix is that of a model which wants one.
+std::unique_ptr<TokenizerParts> make_sentence_piece_parts(std::string_view model, const std::string& where,
+                                                          SentencePrefix prefix = SentencePrefix::kFirst);
 
 }  // namespace sluice

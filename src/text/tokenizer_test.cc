@@ -2,6 +2,8 @@
 // What the reference tests in tests/ cannot show: broken files, hostile patterns, folders, SentencePiece models.
 #include "text/tokenizer.h"
 
+#include <sentencepiece_processor.h>
+
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -21,6 +23,7 @@ namespace {
 using nlohmann::json;
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::HasSubstr;
 
 json small_document() {
@@ -274,6 +277,46 @@ TEST_F(TokenizerFolder, ASentencePieceModelMayWantNoBlankInFront) {
   const std::vector<TokenId> ids = tokenizer->encode("lock lock", AddSpecial::kNo);
   EXPECT_THAT(ids, ElementsAre(tokenizer->id_of("lock").value(), tokenizer->id_of("\u2581lock").value()));
   EXPECT_EQ(tokenizer->decode(ids, SkipSpecial::kYes), "lock lock");
+}
+
+// Trained with the library's defaults, as T5's: two blanks are one, and none is at an end.
+TEST_F(TokenizerFolder, ASentencePieceModelMayTakeBlanksAway) {
+  write("tokenizer.model", sentence_piece_model() + ModelWriter::field(3, std::string("\x20\x01", 2)));
+  const auto tokenizer = load();
+  const auto id = [&](const char* token) { return tokenizer->id_of(token).value(); };
+  const Encoding encoding = tokenizer->encode_with_ranges(" lock  lock </s>lock</s>  lock", AddSpecial::kNo);
+  EXPECT_THAT(encoding.ids, ElementsAre(id("\u2581lock"), id("\u2581lock"), 2, id("lock"), 2, id("\u2581lock")));
+  EXPECT_THAT(encoding.ranges, ElementsAre(ByteRange{0, 5}, ByteRange{5, 11}, ByteRange{12, 16}, ByteRange{16, 20},
+                                           ByteRange{20, 24}, ByteRange{24, 30}));
+  EXPECT_EQ(tokenizer->decode(encoding.ids, SkipSpecial::kYes), "lock locklock lock");
+}
+
+TEST_F(TokenizerFolder, ATextWithoutAddedTokensGetsWhatSentencePiecesLibrarySays) {
+  for (const char* const blanks : {"\x18\x01\x20\x01", "\x18\x01\x20\x02", "\x18\x02\x20\x01"}) {
+    std::string settings(blanks);
+    for (char& c : settings) c = c == '\x02' ? '\0' : c;
+    const std::string model = sentence_piece_model() + ModelWriter::field(3, settings);
+    write("tokenizer.model", model);
+    const auto tokenizer = load();
+    sentencepiece::SentencePieceProcessor library;
+    ASSERT_TRUE(library.LoadFromSerializedProto(model).ok());
+    for (const char* const text : {"", " ", "lock", " lock", "  lock  lock ", "lo ck", "\u2581lock", "\u2581 l",
+                                   "lock\n lock", "\u00FC  lock", "\u3000lock"}) {
+      EXPECT_THAT(tokenizer->encode(text, AddSpecial::kNo), ElementsAreArray(library.EncodeAsIds(text)))
+          << "'" << text << "'";
+    }
+  }
+}
+
+// What transformers makes of `legacy`: the blank is in front of every stretch.
+TEST_F(TokenizerFolder, ALegacyTokenizerGetsItsBlankBehindEverySpecialToken) {
+  write("tokenizer.model", sentence_piece_model());
+  write("tokenizer_config.json", R"({"legacy": true})");
+  const auto tokenizer = load();
+  const TokenId lock = tokenizer->id_of("\u2581lock").value();
+  const std::vector<TokenId> ids = tokenizer->encode("lock</s>lock", AddSpecial::kNo);
+  EXPECT_THAT(ids, ElementsAre(lock, 2, lock));
+  EXPECT_EQ(tokenizer->decode(ids, SkipSpecial::kNo), "lock</s> lock");
 }
 
 // Fine-tunes of Llama and Mistral name their turns so.
