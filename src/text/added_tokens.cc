@@ -122,7 +122,8 @@ std::vector<AddedToken> AddedTokens::parse(const JsonView& view, const Vocabular
       ++next_id;
     }
     if (const auto stated = entry.find("id"); stated && stated->number_below(1ULL << 32) != id) {
-      stated->refuse(fmt::format("{}, the id that '{}' has in the vocabulary or gets behind it", id, token.content));
+      stated->refuse(
+          fmt::format("{}, the id that '{}' has in the vocabulary or gets behind it", id, excerpt(token.content)));
     }
     token.id = static_cast<TokenId>(id);
     if (seen != known.end()) {

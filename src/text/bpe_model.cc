@@ -93,12 +93,15 @@ void BpeModel::parse_merges(const JsonView& merges) {
 void BpeModel::add_merge(const JsonView& merges, std::string_view left, std::string_view right, std::uint32_t rank) {
   const auto need = [&](std::string_view token) {
     const auto id = vocabulary_.id_of(token);
-    if (!id) merges.fail(fmt::format("merges '{}' and '{}', but '{}' is not in model.vocab", left, right, token));
+    if (!id)
+      merges.fail(fmt::format("merges '{}' and '{}', but '{}' is not in model.vocab", excerpt(left), excerpt(right),
+                              excerpt(token)));
     return *id;
   };
   const TokenId left_id = need(left);
   const TokenId right_id = need(right);
-  if (right.size() < continuing_prefix_.size()) merges.fail(fmt::format("merges '{}', which is only a prefix", right));
+  if (right.size() < continuing_prefix_.size())
+    merges.fail(fmt::format("merges '{}', which is only a prefix", excerpt(right)));
   const TokenId result = need(std::string(left) + std::string(right.substr(continuing_prefix_.size())));
   merges_.insert(left_id, right_id, {rank, result}, PairTable<Merge>::IfThere::kReplace);
   const auto is_stand_in = [&](TokenId id, std::string_view token) {

@@ -69,7 +69,7 @@ void add_as(TokenId stated, const AddedToken& token, const JsonView& at, TokenAd
   if (token.content.empty()) return;
   if (const TokenId id = adder.add(token); id != stated) {
     at.fail(fmt::format("gives '{}' the id {}, but {} is what it has in the vocabulary, or gets behind it",
-                        token.content, stated, id));
+                        excerpt(token.content), stated, id));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/regular_file.h"
 #include "text/tokenizer_file.h"
+#include "text/utf8.h"
 
 namespace sluice {
 namespace {
@@ -21,7 +22,7 @@ void require_gpt2(const JsonView& config, const std::filesystem::path& folder) {
   throw InvalidInput(fmt::format(
       "{} has vocab.json and merges.txt for the tokenizer class {}; without tokenizer.json Sluice reads those "
       "of GPT2Tokenizer",
-      folder.string(), name));
+      folder.string(), excerpt(name)));
 }
 
 nlohmann::json read_merge_lines(const std::string& path) {
@@ -31,6 +32,7 @@ nlohmann::json read_merge_lines(const std::string& path) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);
     if (line.ends_with('\r')) line.remove_suffix(1);
+    if (!is_utf8(line)) throw FormatError(fmt::format("{}: a line is not UTF-8: '{}'", path, excerpt(line)));
     if (!line.empty()) merges.push_back(std::string(line));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
@@ -53,7 +55,8 @@ std::unique_ptr<TokenizerParts> make_gpt2_parts(const std::filesystem::path& fol
       {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", read_merge_lines((folder / "merges.txt").string())}}},
       {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", has_prefix}, {"use_regex", true}}},
       {"decoder", {{"type", "ByteLevel"}}}};
-  return parse_tokenizer_parts(JsonView(document, vocab_path));
+  const std::string both = vocab_path + " with merges.txt";
+  return parse_tokenizer_parts(JsonView(document, both));
 }
 
 }  // namespace sluice

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/json_view.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -8,24 +10,31 @@
 namespace sluice {
 namespace {
 
-// Enough of a value to recognise it, on one line.
-std::string excerpt(const nlohmann::json& value) {
-  static constexpr std::size_t kMaxBytes = 40;
+// Enough of a value to recognise it.
+std::string describe(const nlohmann::json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return fmt::format("an array of {}", value.size());
-  std::string text = value.dump(-1, ' ', true);
-  if (text.size() > kMaxBytes) text = text.substr(0, kMaxBytes) + "...";
-  return text;
+  if (value.is_string()) return fmt::format("\"{}\"", excerpt(value.get_ref<const std::string&>()));
+  return value.dump();
 }
 
 }  // namespace
 
+std::string excerpt(std::string_view text) {
+  constexpr std::size_t kMaxBytes = 96;
+  std::size_t end = std::min(text.size(), kMaxBytes);
+  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  const std::string quoted =
+      nlohmann::json(text.substr(0, end)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2) + (end < text.size() ? "..." : "");
+}
+
 void JsonView::refuse(std::string_view expected) const {
-  fail(fmt::format("should be {}, but is {}", expected, excerpt(*value_)));
+  fail(fmt::format("should be {}, but is {}", expected, describe(*value_)));
 }
 
 void JsonView::fail(std::string_view complaint) const {
-  throw FormatError(fmt::format("{}: {} {}", *where_, key_.empty() ? "the document" : key_, complaint));
+  throw FormatError(fmt::format("{}: {} {}", *where_, key_.empty() ? "the document" : excerpt(key_), complaint));
 }
 
 std::optional<JsonView> JsonView::find(std::string_view name) const {
@@ -37,7 +46,7 @@ std::optional<JsonView> JsonView::find(std::string_view name) const {
 
 JsonView JsonView::at(std::string_view name) const {
   auto found = find(name);
-  if (!found) fail(fmt::format("should have the key '{}', but has not", name));
+  if (!found) fail(fmt::format("should have the key '{}', but has not", excerpt(name)));
   return *found;
 }
 

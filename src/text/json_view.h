@@ -13,6 +13,9 @@
 
 namespace sluice {
 
+// Text of a file as part of a sentence: escaped as in JSON, cut where it is long.
+std::string excerpt(std::string_view text);
+
 class JsonView {
  public:
   JsonView(const nlohmann::json& value, const std::string& where) : value_(&value), where_(&where) {}

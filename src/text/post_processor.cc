@@ -22,7 +22,7 @@ void wrap(SpecialFrame& frame, Ids before, const Ids& behind) {
 Ids template_ids(const JsonView& processor, const JsonView& piece, std::size_t id_limit) {
   const std::string& name = piece.at("id").string();
   const auto token = processor.at("special_tokens").find(name);
-  if (!token) piece.fail(fmt::format("names '{}', which is not among special_tokens", name));
+  if (!token) piece.fail(fmt::format("names '{}', which is not among special_tokens", excerpt(name)));
   const JsonView list = token->at("ids");
   Ids ids;
   for (std::size_t i = 0; i < list.size(); ++i)

@@ -380,6 +380,24 @@ TEST_F(TokenizerFolder, VocabAndMergesAreGpt2s) {
   EXPECT_THROW(load(), InvalidInput);
 }
 
+TEST_F(TokenizerFolder, DamagedMergesAreToldInOneSentence) {
+  write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
+  const auto refusal_of = [&](const std::string& merges) -> std::string {
+    write("merges.txt", merges);
+    try {
+      load();
+    } catch (const FormatError& error) {
+      return error.what();
+    }
+    return "loads";
+  };
+  EXPECT_EQ(refusal_of("a b\n"), "loads");
+  EXPECT_THAT(refusal_of("a b\na\xFF\x1B b\n"), HasSubstr("merges.txt: a line is not UTF-8: 'a\uFFFD"));
+  const std::string longest = refusal_of(std::string(5000, 'a') + " b\n");
+  EXPECT_THAT(longest, HasSubstr("vocab.json with merges.txt: model.merges merges 'aaa"));
+  EXPECT_LT(longest.size(), 600U);
+}
+
 TEST_F(TokenizerFolder, TokensWithARoleAreCutOutOfTextAndSpecial) {
   write("vocab.json", R"({"a": 0, "b": 1, "<": 2, ">": 3, "e": 4, "<|endoftext|>": 5})");
   write("merges.txt", "");

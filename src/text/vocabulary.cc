@@ -29,7 +29,8 @@ Vocabulary Vocabulary::parse(const JsonView& view) {
   for (const auto& [token, id] : view.value().items()) {
     const auto place = id.get<std::size_t>();
     if (vocabulary.used_[place]) {
-      view.fail(fmt::format("gives the id {} twice, to '{}' and to '{}'", place, vocabulary.tokens_[place], token));
+      view.fail(fmt::format("gives the id {} twice, to '{}' and to '{}'", place, excerpt(vocabulary.tokens_[place]),
+                            excerpt(token)));
     }
     vocabulary.used_[place] = true;
     vocabulary.tokens_[place] = token;

@@ -19,7 +19,7 @@ TokenId parse_unknown(const JsonView& view, const Vocabulary& vocabulary) {
   const auto unk = view.find("unk_token");
   const std::string token = unk ? unk->string() : "[UNK]";
   const auto id = vocabulary.id_of(token);
-  if (!id) view.fail(fmt::format("has the unk_token '{}', which is not in its vocab", token));
+  if (!id) view.fail(fmt::format("has the unk_token '{}', which is not in its vocab", excerpt(token)));
   return *id;
 }
 
