@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <optional>
 #include <vector>
 
 #include "base/check.h"
 #include "ops/cpu/gemm_kernel.h"
 #include "ops/cpu/gemm_pack_avx512.h"
 #include "ops/cpu/gemm_scratch.h"
+#include "ops/cpu/gemm_shares.h"
 #include "ops/cpu/gemm_tiled_plan.h"
 #include "ops/cpu/gemm_write_avx512.h"
 
@@ -124,8 +126,10 @@ class TiledGemm {
     const std::int64_t row_pieces = plan_.packs_rows ? blocks(part.num_rows, packed_width(rows_)) : 0;
     const std::int64_t panel_pieces = column_pieces + row_pieces;
     const std::int64_t num_pieces = panel_pieces * num_panels();
-    const std::int64_t num_across = blocks(part.num_columns, plan_.block_columns);
-    const std::int64_t num_blocks = blocks(part.num_rows, plan_.block_rows) * num_across;
+    const std::int64_t num_blocks =
+        blocks(part.num_rows, plan_.block_rows) * blocks(part.num_columns, plan_.block_columns);
+    std::optional<GemmShares> shares;
+    if (plan_.share_rows > 0) shares.emplace(num_blocks, team_.num_threads());
     for (Countdown& panel : panels_) panel.start(panel_pieces);
     team_.for_each(num_pieces + num_blocks, [&](std::int64_t item_idx, std::size_t worker_idx) {
       if (item_idx < num_pieces) {
@@ -139,14 +143,24 @@ class TiledGemm {
         panels_[static_cast<std::size_t>(panel)].count();
         return;
       }
-      const std::int64_t row = (item_idx - num_pieces) / num_across * plan_.block_rows;
-      const std::int64_t column = (item_idx - num_pieces) % num_across * plan_.block_columns;
-      sum_block({.row = part.row + row,
-                 .num_rows = std::min(plan_.block_rows, part.num_rows - row),
-                 .column = part.column + column,
-                 .num_columns = std::min(plan_.block_columns, part.num_columns - column)},
-                scratch_of(worker_idx));
+      const std::int64_t block_idx = shares ? shares->take(worker_idx) : item_idx - num_pieces;
+      sum_block(block_of(part, block_idx), scratch_of(worker_idx));
     });
+  }
+
+  Block block_of(const Block& part, std::int64_t block_idx) const {
+    const std::int64_t num_across = blocks(part.num_columns, plan_.block_columns);
+    const std::int64_t num_down = blocks(part.num_rows, plan_.block_rows);
+    const std::int64_t band_rows = std::max<std::int64_t>(plan_.share_rows, 1);
+    const std::int64_t first_row = block_idx / (band_rows * num_across) * band_rows;
+    const std::int64_t rows_here = std::min(band_rows, num_down - first_row);
+    const std::int64_t in_band = block_idx - first_row * num_across;
+    const std::int64_t row = (first_row + in_band % rows_here) * plan_.block_rows;
+    const std::int64_t column = in_band / rows_here * plan_.block_columns;
+    return {.row = part.row + row,
+            .num_rows = std::min(plan_.block_rows, part.num_rows - row),
+            .column = part.column + column,
+            .num_columns = std::min(plan_.block_columns, part.num_columns - column)};
   }
 
   void pack_columns(const Block& part, std::int64_t panel, std::int64_t column) const {

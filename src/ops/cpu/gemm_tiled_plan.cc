@@ -77,6 +77,7 @@ void cut_blocks(TiledPlan& plan, std::int64_t num_threads) {
 }
 
 void cut_many_blocks(TiledPlan& plan, const TiledKernel& kernel, std::int64_t num_threads) {
+  plan.share_rows = kernel.share_rows;
   plan.block_rows = std::min(plan.block_rows, kernel.many_block);
   plan.block_columns = std::min(plan.block_columns, kernel.many_block);
   for (std::int64_t* const side : {&plan.block_rows, &plan.block_columns}) {
