@@ -71,7 +71,8 @@ def cases():
                                          "unk_token": None}}
     yield "roles in normalized text", {
         "tokenizer.json": tokenizer_json(lower),
-        "tokenizer_config.json": fast | {"eos_token": "<E>", "pad_token": token("<A>", normalized=True)}}
+        "tokenizer_config.json": fast | {"eos_token": "<E>",
+                                         "pad_token": token("<A>", lstrip=True, __type="AddedToken")}}
     yield "a list with flags", {
         "tokenizer.json": tokenizer_json(),
         "tokenizer_config.json": fast | listed(token("<e>", rstrip=True), token("<a>", lstrip=True, special=False),
