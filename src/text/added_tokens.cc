@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "text/unicode_class.h"
 #include "text/utf8.h"
 
@@ -100,6 +101,7 @@ std::vector<AddedToken> AddedTokens::parse(const JsonView& view, const Vocabular
   std::unordered_map<std::string, std::size_t> known;
   // Tokens that the vocabulary lacks are numbered on from its end.
   std::size_t next_id = vocabulary.num_tokens();
+  std::size_t added_bytes = 0;
   for (std::size_t i = 0; i < view.size(); ++i) {
     const JsonView entry = view.element(i);
     AddedToken token{.content = entry.at("content").string(),
@@ -109,6 +111,9 @@ std::vector<AddedToken> AddedTokens::parse(const JsonView& view, const Vocabular
                      .normalized = entry.boolean_or("normalized", true),
                      .special = entry.boolean_or("special", false)};
     if (token.content.empty()) continue;
+    added_bytes += token.content.size();
+    if (added_bytes > kMaxAddedBytes)
+      view.fail(fmt::format("has tokens of more than {}", format_bytes(kMaxAddedBytes)));
     if (token.content.size() > kMaxAddedTokenBytes)
       entry.fail(fmt::format("is a token of more than {} bytes", kMaxAddedTokenBytes));
     const auto seen = known.find(token.content);

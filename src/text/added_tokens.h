@@ -20,6 +20,7 @@ namespace sluice {
 
 inline constexpr std::size_t kMaxAddedTokens = 1 << 20;
 inline constexpr std::size_t kMaxAddedTokenBytes = 4096;
+inline constexpr std::size_t kMaxAddedBytes = 4 << 20;  // of all; finding them takes some 70 times as much memory
 
 struct AddedToken {
   TokenId id = 0;

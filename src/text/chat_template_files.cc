@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/regular_file.h"
 #include "text/chat_template.h"
+#include "text/folder_tokens.h"
 
 namespace sluice {
 namespace {
@@ -73,17 +74,9 @@ void add_templates(TemplateSources& templates, const Json& json, const std::stri
   }
 }
 
-// Special tokens are strings, or objects that carry one.
-Json special_tokens(const Json& config) {
+Json special_tokens(const std::filesystem::path& directory) {
   Json tokens = Json::object();
-  for (const auto& item : config.items()) {
-    if (!item.key().ends_with("_token")) continue;
-    const Json& value = item.value();
-    if (value.is_string()) tokens[item.key()] = value;
-    if (value.is_object() && value.contains("content") && value["content"].is_string()) {
-      tokens[item.key()] = value["content"];
-    }
-  }
+  for (const auto& [role, content] : FolderTokens(directory).named()) tokens[role] = content;
   return tokens;
 }
 
@@ -140,7 +133,7 @@ ChatTemplate ChatTemplate::load(const std::string& model_directory) {
                     "none in tokenizer_config.json; is the model a base model?",
                     model_directory));
   }
-  return ChatTemplate(std::move(templates), special_tokens(config));
+  return ChatTemplate(std::move(templates), special_tokens(directory));
 }
 
 }  // namespace sluice

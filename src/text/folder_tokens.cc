@@ -12,7 +12,10 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/regular_file.h"
+#include "base/units.h"
+#include "text/gpt2_files.h"
 #include "text/tokenizer_file.h"
 
 namespace sluice {
@@ -22,8 +25,37 @@ constexpr std::uint64_t kIdLimit = 1 << 24;
 constexpr std::array<std::string_view, 7> kRoles{"bos_token", "eos_token", "unk_token", "sep_token",
                                                  "pad_token", "cls_token", "mask_token"};
 
-bool is_every_tokenizers(std::string_view role) {
-  return std::find(kRoles.begin(), kRoles.end(), role) != kRoles.end();
+constexpr std::size_t kMaxOwnRoles = 1024;
+constexpr const char* kExtra = "extra_special_tokens";
+constexpr const char* kAdditional = "additional_special_tokens";  // what older files call them
+constexpr const char* kOfModel = "model_specific_special_tokens";
+
+struct ClassDefault {
+  std::string_view class_name;
+  const char* role;
+  const char* token;
+};
+
+constexpr ClassDefault kClassDefaults[] = {
+    {"LlamaTokenizer", "bos_token", "<s>"},           {"LlamaTokenizer", "eos_token", "</s>"},
+    {"LlamaTokenizer", "unk_token", "<unk>"},         {"GemmaTokenizer", "bos_token", "<bos>"},
+    {"GemmaTokenizer", "eos_token", "<eos>"},         {"GemmaTokenizer", "unk_token", "<unk>"},
+    {"GemmaTokenizer", "pad_token", "<pad>"},         {"GemmaTokenizer", "mask_token", "<mask>"},
+    {"GPT2Tokenizer", "bos_token", kGpt2EndOfText},   {"GPT2Tokenizer", "eos_token", kGpt2EndOfText},
+    {"GPT2Tokenizer", "unk_token", kGpt2EndOfText},   {"Qwen2Tokenizer", "eos_token", "<|endoftext|>"},
+    {"Qwen2Tokenizer", "unk_token", "<|endoftext|>"}, {"Qwen2Tokenizer", "pad_token", "<|endoftext|>"},
+};
+
+bool is_standard(std::string_view role) { return std::find(kRoles.begin(), kRoles.end(), role) != kRoles.end(); }
+
+// A name that comes again keeps its place. What is looked through for it is short.
+void set(std::vector<std::pair<std::string, AddedToken>>& roles, const std::string& name, AddedToken token) {
+  const auto found = std::find_if(roles.begin(), roles.end(), [&](const auto& role) { return role.first == name; });
+  if (found == roles.end()) {
+    roles.emplace_back(name, std::move(token));
+  } else {
+    found->second = std::move(token);
+  }
 }
 
 void require_token_size(const std::string& content, const JsonView& at) {
@@ -34,6 +66,11 @@ void require_token_size(const std::string& content, const JsonView& at) {
 
 void require_count(const JsonView& tokens) {
   if (tokens.value().size() > kMaxAddedTokens) tokens.fail(fmt::format("has more than {} tokens", kMaxAddedTokens));
+}
+
+void require_own_role(const std::string& name, std::size_t num_before, const JsonView& at) {
+  if (name.size() > kMaxAddedTokenBytes) at.fail(fmt::format("has a key of more than {} bytes", kMaxAddedTokenBytes));
+  if (num_before >= kMaxOwnRoles) at.fail(fmt::format("has more than {} roles of tokens", kMaxOwnRoles));
 }
 
 AddedToken special_token(std::string content) { return {.content = std::move(content), .special = true}; }
@@ -76,7 +113,18 @@ void add_as(TokenId stated, const AddedToken& token, const JsonView& at, TokenAd
 }  // namespace
 
 SideFile::SideFile(const std::filesystem::path& path) : path_(path.string()) {
-  if (is_regular_file(path_)) document_ = parse_tokenizer_file(read_tokenizer_file(path_), path_);
+  if (!is_regular_file(path_)) return;
+  document_ = parse_tokenizer_file(read_tokenizer_file(path_), path_,
+                                   [this](int depth, const std::string& key) { note(depth, key); });
+}
+
+void SideFile::note(int depth, const std::string& key) {
+  if (depth == 1) {
+    keys_.push_back(key);
+    if (key == kExtra || key == kAdditional || key == kOfModel) keys_of_[key].clear();
+  } else if (depth == 2 && !keys_.empty()) {
+    if (const auto object = keys_of_.find(keys_.back()); object != keys_of_.end()) object->second.push_back(key);
+  }
 }
 
 std::optional<JsonView> SideFile::view() const {
@@ -85,59 +133,126 @@ std::optional<JsonView> SideFile::view() const {
 
 // Where the config lists tokens, the map is not looked at; where it does not, the map's word counts before its own.
 FolderTokens::FolderTokens(const std::filesystem::path& folder)
-    : config_(folder / "tokenizer_config.json"),
+    : folder_(folder.string()),
+      config_(folder / "tokenizer_config.json"),
       contents_(folder / "added_tokens.json"),
       map_(folder / "special_tokens_map.json") {
-  if (const auto config = config_.view()) {
-    read_roles(*config, Objects::kAsTheySay);
-    if (const auto list = config->find("added_tokens_decoder")) {
-      has_list_ = true;
-      if (!list->value().is_object()) list->refuse("an object of tokens by id");
-      require_count(*list);
-      for (const auto& item : list->value().items()) {
-        const TokenId id = read_id(item.key(), *list);
-        const AddedToken& token = list_.emplace(id, read_object(list->at(item.key()), false)).first->second;
-        listed_.insert_or_assign(token.content, id);
-      }
-    }
-  }
-  if (const auto map = map_.view(); map && !has_list_) read_roles(*map, Objects::kSpecial);
+  if (const auto config = config_.view()) read_config(*config);
+  if (const auto map = map_.view(); map && !has_list_) read_map(*map);
 }
 
-void FolderTokens::read_roles(const JsonView& file, Objects objects) {
-  if (!file.value().is_object()) file.refuse("an object");
-  for (const auto& item : file.value().items()) {
-    const nlohmann::json& token = item.value();
-    const bool is_known = is_every_tokenizers(item.key());
-    if (is_known && token.is_null()) {
-      roles_[item.key()] = std::nullopt;
-    } else if (is_known || (item.key().ends_with("_token") && (token.is_string() || token.contains("content")))) {
-      roles_[item.key()] = read_token(file.at(item.key()), objects == Objects::kSpecial);
+void FolderTokens::read_config(const JsonView& config) {
+  set_class_defaults();
+  read_roles(config_, Objects::kAsTheySay);
+  const nlohmann::json& keys = config.value();
+  if (const char* const key = keys.contains(kExtra) ? kExtra : kAdditional; keys.contains(key)) {
+    has_more_ = !keys.at(key).is_object();
+    if (keys.at(key).is_object()) {
+      read_own(key, config_, Objects::kAsTheySay);
+    } else if (const auto tokens = config.find(key)) {
+      read_extra(*tokens, Objects::kAsTheySay);
     }
   }
-  for (const char* const key : {"additional_special_tokens", "extra_special_tokens"}) {
-    if (const auto tokens = file.find(key)) read_more(*tokens, objects);
+  if (listed_own_.empty() && config.find(kOfModel)) read_own(kOfModel, config_, Objects::kAsTheySay);
+  if (const auto list = config.find("added_tokens_decoder")) read_list(*list);
+}
+
+void FolderTokens::set_class_defaults() {
+  std::string name = config_.view()->string_or("tokenizer_class", "");
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  for (const ClassDefault& one : kClassDefaults) {
+    if (one.class_name == name) defaults_[one.role] = one.token;
   }
 }
 
-void FolderTokens::read_more(const JsonView& tokens, Objects objects) {
+void FolderTokens::read_list(const JsonView& list) {
+  has_list_ = true;
+  if (!list.value().is_object()) list.refuse("an object of tokens by id");
+  require_count(list);
+  for (const auto& item : list.value().items()) {
+    list_.emplace(read_id(item.key(), list), read_object(list.at(item.key()), false));
+  }
+}
+
+void FolderTokens::read_map(const JsonView& map) {
+  read_roles(map_, Objects::kSpecial);
+  if (const auto tokens = map.find(kExtra)) {
+    if (tokens->value().is_object()) {
+      read_own(kExtra, map_, Objects::kSpecial);
+    } else {
+      has_more_ = true;
+      read_extra(*tokens, Objects::kSpecial);
+    }
+  }
+  if (const auto tokens = map.find(kAdditional); tokens && !has_more_) read_extra(*tokens, Objects::kSpecial);
+}
+
+// In a config a token of its own that is an object says so; one of the usual roles need not.
+void FolderTokens::read_roles(const SideFile& file, Objects objects) {
+  const JsonView view = *file.view();
+  if (!view.value().is_object()) view.refuse("an object");
+  const bool is_config = objects == Objects::kAsTheySay;
+  for (const std::string& key : file.keys()) {
+    const nlohmann::json& token = view.value().at(key);
+    if (is_standard(key)) {
+      standard_[key] = token.is_null() ? std::nullopt : std::optional(read_token(view.at(key), !is_config));
+    } else if (key.ends_with("_token") && (token.is_string() || token.contains(is_config ? "__type" : "content"))) {
+      require_own_role(key, own_.size() + listed_own_.size(), view);
+      set(token.is_string() && is_config ? listed_own_ : own_, key, read_token(view.at(key), !is_config));
+    }
+  }
+}
+
+void FolderTokens::read_own(const std::string& object, const SideFile& file, Objects objects) {
+  const JsonView tokens = file.view()->at(object);
+  if (!tokens.value().is_object()) tokens.refuse("an object of tokens by role");
+  for (const std::string& key : file.keys_of(object)) {
+    require_own_role(key, own_.size() + listed_own_.size(), tokens);
+    set(listed_own_, key, read_token(tokens.at(key), objects == Objects::kSpecial));
+  }
+}
+
+void FolderTokens::read_extra(const JsonView& tokens, Objects objects) {
   require_count(tokens);
-  if (tokens.value().is_object()) {
-    for (const auto& item : tokens.value().items()) {
-      roles_[item.key()] = read_token(tokens.at(item.key()), objects == Objects::kSpecial);
-    }
-    return;
+  for (std::size_t idx = 0; idx < tokens.size(); ++idx) {
+    more_.push_back(read_token(tokens.element(idx), objects == Objects::kSpecial));
   }
-  for (std::size_t idx = 0; idx < tokens.size(); ++idx) more_.push_back(read_token(tokens.element(idx), false));
 }
 
 void FolderTokens::set_default(const std::string& role, const std::string& content) {
-  roles_.emplace(role, special_token(content));
+  standard_.emplace(role, special_token(content));
+}
+
+// In the order that transformers adds them in.
+std::vector<FolderTokens::Role> FolderTokens::roles() const {
+  std::vector<Role> roles;
+  for (const std::string_view role : kRoles) {
+    const auto found = standard_.find(std::string(role));
+    if (found != standard_.end() && found->second) roles.emplace_back(role, *found->second);
+  }
+  std::vector<Role> own = own_;
+  for (const auto& [name, token] : listed_own_) set(own, name, token);
+  roles.insert(roles.end(), own.begin(), own.end());
+  return roles;
+}
+
+std::vector<std::pair<std::string, std::string>> FolderTokens::named() const {
+  std::vector<std::pair<std::string, std::string>> named;
+  for (const auto& [role, token] : roles()) named.emplace_back(role, token.content);
+  for (const auto& [role, content] : defaults_) {
+    if (!standard_.contains(role)) named.emplace_back(role, content);
+  }
+  return named;
 }
 
 void FolderTokens::add_listed(TokenAdder& adder) const {
   const JsonView at = config_.view()->at("added_tokens_decoder");
-  for (const auto& [id, token] : list_) add_as(id, token, at, adder);
+  std::unordered_set<std::string> named;
+  for (const auto& [role, token] : roles()) named.insert(token.content);
+  for (auto [id, token] : list_) {
+    token.special = token.special || named.contains(token.content);
+    add_as(id, token, at, adder);
+  }
 }
 
 // Those of tokenizer.json itself count before these.
@@ -151,10 +266,12 @@ void FolderTokens::add_contents(TokenAdder& adder) const {
     require_token_size(item.key(), *contents);
     by_id.emplace(static_cast<TokenId>(contents->at(item.key()).number_below(kIdLimit)), item.key());
   }
-  std::unordered_set<std::string_view> special;
-  for (const AddedToken& token : more_) special.insert(token.content);
-  for (const auto& [role, token] : roles_) {
+  std::unordered_set<std::string> special;
+  for (const auto& [role, token] : standard_) {
     if (token) special.insert(token->content);
+  }
+  if (has_more_) {  // not those that older files list in the map alone
+    for (const AddedToken& token : more_) special.insert(token.content);
   }
   for (const auto& [id, content] : by_id) {
     if (adder.find(content) != nullptr) continue;
@@ -163,24 +280,16 @@ void FolderTokens::add_contents(TokenAdder& adder) const {
   }
 }
 
-// What a list says of the token counts before what stands beside the role.
-void FolderTokens::add_role(const std::string& role, TokenAdder& adder) const {
-  AddedToken token = *roles_.at(role);
-  if (token.content.empty()) return;
-  if (!has_list_) {
-    if (const AddedToken* const known = adder.find(token.content)) token = *known;
-  } else if (const auto found = listed_.find(token.content); found != listed_.end()) {
-    token = list_.at(found->second);
-  }
-  token.special = true;
-  adder.add(std::move(token));
-}
-
 void FolderTokens::name(const std::string& role, const TokenizerParts& parts, std::optional<TokenId>& id) const {
-  const auto found = roles_.find(role);
-  if (found != roles_.end() && found->second) id = parts.id_of(found->second->content);
+  const auto found = standard_.find(role);
+  if (found != standard_.end()) {
+    if (found->second) id = parts.id_of(found->second->content);
+  } else if (const auto usual = defaults_.find(role); usual != defaults_.end()) {
+    if (const auto there = parts.id_of(usual->second)) id = there;
+  }
 }
 
+// A token that is there already stays as it is, whatever stands beside its role.
 void FolderTokens::apply_to(TokenizerParts& parts) const {
   TokenAdder adder(parts);
   if (has_list_) {
@@ -188,16 +297,20 @@ void FolderTokens::apply_to(TokenizerParts& parts) const {
   } else {
     add_contents(adder);
   }
-  const auto has_token = [&](const auto& role) { return role != roles_.end() && role->second; };
-  for (const std::string_view role : kRoles) {
-    if (const auto found = roles_.find(std::string(role)); has_token(found)) add_role(found->first, adder);
-  }
-  for (auto role = roles_.begin(); role != roles_.end(); ++role) {
-    if (has_token(role) && !is_every_tokenizers(role->first)) add_role(role->first, adder);
-  }
-  for (AddedToken token : more_) {
+  const auto add_if_new = [&adder](const AddedToken& token) {
+    if (!token.content.empty() && adder.find(token.content) == nullptr) adder.add(token);
+  };
+  for (auto [role, token] : roles()) {
     token.special = true;
-    if (!token.content.empty()) adder.add(std::move(token));
+    add_if_new(token);
+  }
+  for (const auto& [role, content] : defaults_) {
+    if (!standard_.contains(role) && parts.id_of(content)) add_if_new(special_token(content));
+  }
+  for (const AddedToken& token : more_) add_if_new(token);
+  if (adder.total_bytes() > kMaxAddedBytes) {
+    throw FormatError(fmt::format("the files of '{}' add tokens of more than {} together; are they damaged?", folder_,
+                                  format_bytes(kMaxAddedBytes)));
   }
   adder.finish();
   name("bos_token", parts, parts.named.bos);

@@ -21,8 +21,7 @@ namespace {
 
 // Filters that are a method of the text they get, or hand it on.
 bool keeps_markup(std::string_view filter) {
-  static constexpr std::string_view kFilters[] = {"upper", "lower",  "capitalize", "title",
-                                                  "trim",  "string", "indent",     "center"};
+  static constexpr std::string_view kFilters[] = {"upper", "lower", "capitalize", "trim", "string", "indent", "center"};
   return std::find(std::begin(kFilters), std::end(kFilters), filter) != std::end(kFilters);
 }
 

@@ -19,6 +19,7 @@ TokenAdder::TokenAdder(TokenizerParts& parts)
     : parts_(parts), tokens_(parts.added->all()), next_id_(parts.model->vocabulary().num_tokens()) {
   for (std::size_t idx = 0; idx < tokens_.size(); ++idx) {
     known_.emplace(tokens_[idx].content, idx);
+    total_bytes_ += tokens_[idx].content.size();
     next_id_ = std::max<std::size_t>(next_id_, tokens_[idx].id + std::size_t{1});
   }
 }
@@ -34,6 +35,7 @@ TokenId TokenAdder::add(AddedToken token) {
     const auto in_model = parts_.model->vocabulary().id_of(token.content);
     token.id = in_model ? *in_model : static_cast<TokenId>(next_id_++);
     has_changed_ = true;
+    total_bytes_ += token.content.size();
     tokens_.push_back(std::move(token));
     return tokens_.back().id;
   }

@@ -20,6 +20,7 @@ class TokenAdder {
   const AddedToken* find(const std::string& content) const;
   // A token that is there keeps its id, and stays special; any other that the vocabulary lacks comes behind all.
   TokenId add(AddedToken token);
+  std::size_t total_bytes() const { return total_bytes_; }  // of all there are
   void finish();
 
  private:
@@ -27,6 +28,7 @@ class TokenAdder {
   std::vector<AddedToken> tokens_;
   std::unordered_map<std::string, std::size_t> known_;
   std::size_t next_id_;
+  std::size_t total_bytes_ = 0;
   bool has_changed_ = false;
 };
 

@@ -38,9 +38,13 @@ std::string read_tokenizer_file(const std::string& path) {
   return bytes;
 }
 
-nlohmann::json parse_tokenizer_file(std::string_view text, const std::string& where) {
+nlohmann::json parse_tokenizer_file(std::string_view text, const std::string& where, const OnKey& on_key) {
+  const auto look = [&on_key](int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
+    if (event == nlohmann::json::parse_event_t::key) on_key(depth, value.get_ref<const std::string&>());
+    return true;
+  };
   try {
-    return nlohmann::json::parse(text);
+    return on_key ? nlohmann::json::parse(text, look) : nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& error) {
     const auto* const at = dynamic_cast<const nlohmann::json::parse_error*>(&error);
     throw FormatError(fmt::format("{} is not JSON: it goes wrong at byte {} of {}; was it cut off or edited?", where,

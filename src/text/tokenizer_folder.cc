@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tokenizer from the folder of a model: which files there are, and what tokenizer_config.json adds to them.
-#include <algorithm>
-#include <array>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -22,15 +20,6 @@
 namespace sluice {
 namespace {
 
-// Classes that rebuild the frame around a text from these settings, whatever the file says.
-bool rebuilds_frame(const JsonView& config) {
-  static constexpr std::array<std::string_view, 4> kClasses{"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer",
-                                                            "CohereTokenizer"};
-  std::string name = config.string_or("tokenizer_class", "");
-  if (name.ends_with("Fast")) name.resize(name.size() - 4);
-  return std::find(kClasses.begin(), kClasses.end(), name) != kClasses.end();
-}
-
 void set_side(const JsonView& config, std::string_view key, std::optional<TokenId> token, std::vector<TokenId>& side) {
   const auto wish = config.find(key);
   if (!wish) return;
@@ -40,10 +29,7 @@ void set_side(const JsonView& config, std::string_view key, std::optional<TokenI
   side.push_back(*token);
 }
 
-enum class Frame { kFromFile, kFromConfig };
-
-void frame_text(const JsonView& config, Frame frame, TokenizerParts& parts) {
-  if (frame == Frame::kFromFile && !rebuilds_frame(config)) return;
+void frame_text(const JsonView& config, TokenizerParts& parts) {
   set_side(config, "add_bos_token", parts.named.bos, parts.frame.before);
   set_side(config, "add_eos_token", parts.named.eos, parts.frame.behind);
 }
@@ -64,11 +50,11 @@ std::unique_ptr<const Tokenizer> load_tokenizer(const std::string& model_dir) {
   const std::string model_path = (folder / "tokenizer.model").string();
   FolderTokens tokens(folder);
   std::unique_ptr<TokenizerParts> parts;
-  Frame frame = Frame::kFromConfig;
+  bool has_frame = false;  // a tokenizer.json says what stands around a text
   if (is_regular_file(json_path)) {
     const nlohmann::json document = parse_tokenizer_file(read_tokenizer_file(json_path), json_path);
     parts = parse_tokenizer_parts(JsonView(document, json_path));
-    frame = Frame::kFromFile;
+    has_frame = true;
   } else if (is_regular_file(model_path)) {
     const bool is_legacy = tokens.config() && tokens.config()->boolean_or("legacy", false);
     parts = make_sentence_piece_parts(read_tokenizer_file(model_path), model_path,
@@ -83,7 +69,7 @@ std::unique_ptr<const Tokenizer> load_tokenizer(const std::string& model_dir) {
                     model_dir));
   }
   tokens.apply_to(*parts);
-  if (tokens.config()) frame_text(*tokens.config(), frame, *parts);
+  if (tokens.config() && !has_frame) frame_text(*tokens.config(), *parts);
   return std::make_unique<const Tokenizer>(std::move(parts));
 }
 

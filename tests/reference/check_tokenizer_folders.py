@@ -42,6 +42,13 @@ def tokenizer_json(normalizer=None):
             "model": {"type": "BPE", "vocab": VOCAB, "merges": MERGES}}
 
 
+def there(*tokens):
+    """A tokenizer.json that has these too."""
+    document = tokenizer_json()
+    document["added_tokens"] += [{"id": NEXT + idx} | entry for idx, entry in enumerate(tokens)]
+    return {"tokenizer.json": document}
+
+
 def sentence_piece_model():
     """As Llama's is. What transformers makes of other settings is not what SentencePiece does: it passes over them."""
     lines = ["the lock keeper opens the gate", "ab ab cab", "water is let in until both sides are level"] * 20
@@ -101,6 +108,43 @@ def cases():
     yield "the map against the config", {
         "tokenizer.json": tokenizer_json(), "tokenizer_config.json": fast | {"eos_token": "<e>"},
         "special_tokens_map.json": {"eos_token": "<b>", "pad_token": {"content": "<pad>"}}}
+    yield "roles of tokens that are there", there(token("<e>", special=False), token("<x>", special=False)) | {
+        "tokenizer_config.json": fast | {"eos_token": "<e>", "turn_token": "<x>"}}
+    yield "roles of one model, in order", there() | {
+        "tokenizer_config.json": fast | {
+            "z_token": "<x>", "a_token": token("<a>", lstrip=True, __type="AddedToken"), "pad_token": "<pad>",
+            "extra_special_tokens": {"b_token": "<b>", "z_token": "<new>"}, "eos_token": "<e>"}}
+    yield "roles of one model, config and map", there() | {
+        "tokenizer_config.json": fast | {"y_token": "<x>", "extra_special_tokens": {"b_token": "<b>"}},
+        "special_tokens_map.json": {"y_token": token("<new>"), "a_token": "<a>", "additional_special_tokens": ["<e>"]}}
+    yield "extra before additional", there() | {
+        "tokenizer_config.json": fast | {
+            "additional_special_tokens": ["<x>"], "pad_token": "<pad>",
+            "extra_special_tokens": ["<b>", token("<a>", rstrip=True, special=False, __type="AddedToken")]},
+        "special_tokens_map.json": {"additional_special_tokens": ["<new>"]}}
+    yield "the map's more in added_tokens.json", there() | {
+        "tokenizer_config.json": fast, "added_tokens.json": {"<a>": NEXT, "<e>": NEXT + 1},
+        "special_tokens_map.json": {"eos_token": "<e>", "additional_special_tokens": ["<a>"]}}
+    yield "one token, two roles", there() | {
+        "tokenizer_config.json": fast | {"eos_token": "<x>",
+                                         "pad_token": token("<x>", lstrip=True, __type="AddedToken")}}
+    yield "roles as transformers 5 saves them", there() | {
+        "tokenizer_config.json": fast | {"eos_token": "<e>", "model_specific_special_tokens": {"turn": "<a>"}}}
+    yield "roles of the model and one beside them", there() | {
+        "tokenizer_config.json": fast | {"eos_token": "<e>", "x_token": "<x>",
+                                         "model_specific_special_tokens": {"turn": "<a>"}}}
+    yield "a frame that the config alone wishes", there() | {
+        "tokenizer_config.json": fast | {"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": True}}
+    yield "LlamaTokenizer's usual roles", {
+        "tokenizer.json": tokenizer_json() | {
+            "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False},
+            "decoder": {"type": "Sequence", "decoders": [
+                {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"},
+                {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+            "model": {"type": "BPE", "fuse_unk": True, "byte_fallback": True,
+                      "vocab": {text.replace("\u0120", "\u2581"): idx for text, idx in VOCAB.items()},
+                      "merges": [merge.replace("\u0120", "\u2581") for merge in MERGES]}},
+        "tokenizer_config.json": {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True}}
     for name in ["GPT2Tokenizer", "GPT2TokenizerFast"]:
         yield f"{name}'s files", gpt2 | {"tokenizer_config.json": {"tokenizer_class": name}}
     yield "GPT2Tokenizer's files and roles", gpt2 | {
