@@ -289,7 +289,8 @@ void FolderTokens::name(const std::string& role, const TokenizerParts& parts, st
   }
 }
 
-// A token that is there already stays as it is, whatever stands beside its role.
+// A token that is there already keeps its flags, whatever stands beside its role, but is special; where a list has it,
+// that said so. What comes with the roles is as the last of them has it.
 void FolderTokens::apply_to(TokenizerParts& parts) const {
   TokenAdder adder(parts);
   if (has_list_) {
@@ -300,9 +301,17 @@ void FolderTokens::apply_to(TokenizerParts& parts) const {
   const auto add_if_new = [&adder](const AddedToken& token) {
     if (!token.content.empty() && adder.find(token.content) == nullptr) adder.add(token);
   };
+  std::unordered_set<std::string> come_with_roles;
   for (auto [role, token] : roles()) {
+    const AddedToken* const known = adder.find(token.content);
+    if (token.content.empty()) continue;
+    if (known == nullptr) come_with_roles.insert(token.content);
+    if (!come_with_roles.contains(token.content)) {
+      if (has_list_) continue;
+      token = *known;
+    }
     token.special = true;
-    add_if_new(token);
+    adder.add(token);
   }
   for (const auto& [role, content] : defaults_) {
     if (!standard_.contains(role) && parts.id_of(content)) add_if_new(special_token(content));

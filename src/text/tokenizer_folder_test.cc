@@ -280,12 +280,25 @@ TEST_F(TokenizerFolder, TokensOfRolesFollowEachOtherAsTransformersAddsThem) {
   std::vector<TokenId> ids;
   for (const char* const token : {"<e>", "<pad>", "<a>", "<y>", "<c>", "<b>"}) ids.push_back(*of_roles->id_of(token));
   EXPECT_THAT(ids, ElementsAre(8, 9, 10, 11, 12, 13));
+  EXPECT_TRUE(of_roles->is_special(10));
   EXPECT_FALSE(of_roles->id_of("<z>") || of_roles->id_of("<u>") || of_roles->id_of("<none>"));
 
   write("tokenizer_config.json", R"({"eos_token": "<e>", "model_specific_special_tokens": {"turn": "<t>"}})");
   EXPECT_EQ(load()->id_of("<t>"), 9);
   write("tokenizer_config.json", R"({"x_token": "<x>", "model_specific_special_tokens": {"turn": "<t>"}})");
   EXPECT_FALSE(load()->id_of("<t>"));
+}
+
+TEST_F(TokenizerFolder, ARoleMakesATokenSpecialAndTheLastOneSaysHowItIsFound) {
+  json document = small_document();
+  document["added_tokens"].push_back({{"id", 8}, {"content", "<t>"}, {"special", false}, {"rstrip", true}});
+  write("tokenizer.json", document.dump());
+  EXPECT_FALSE(load()->is_special(8));
+  write("tokenizer_config.json", R"({"eos_token": "<t>", "unk_token": "<x>",
+                                     "pad_token": {"content": "<x>", "lstrip": true}})");
+  const auto tokenizer = load();
+  EXPECT_TRUE(tokenizer->is_special(8));
+  EXPECT_THAT(tokenizer->encode("ab <x><t> ab", AddSpecial::kNo), ElementsAre(4, 9, 8, 4));
 }
 
 TEST_F(TokenizerFolder, AClassNamesTokensThatTheVocabularyHas) {
