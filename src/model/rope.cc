@@ -16,12 +16,13 @@ namespace {
 
 // Long wavelengths are stretched by the factor, short ones kept, those between blended.
 float llama3_frequency(const Rope& rope, float frequency) {
-  const float wavelength = static_cast<float>(2 * std::numbers::pi) / frequency;
+  // torch divides a number by a tensor in two steps.
+  const float wavelength = (1 / frequency) * static_cast<float>(2 * std::numbers::pi);
   const auto original = static_cast<double>(rope.original_max_positions);
   const auto factor = static_cast<float>(rope.factor);
   if (wavelength > static_cast<float>(original / rope.low_freq_factor)) return frequency / factor;
   if (wavelength < static_cast<float>(original / rope.high_freq_factor)) return frequency;
-  const float kept = (static_cast<float>(original) / wavelength - static_cast<float>(rope.low_freq_factor)) /
+  const float kept = ((1 / wavelength) * static_cast<float>(original) - static_cast<float>(rope.low_freq_factor)) /
                      static_cast<float>(rope.high_freq_factor - rope.low_freq_factor);
   const float stretched = (1 - kept) * frequency / factor;
   const float same = kept * frequency;
@@ -54,10 +55,11 @@ YarnRange yarn_range(const Rope& rope) {
 }
 
 double dynamic_theta(const Rope& rope, std::int64_t seq_tokens) {
+  if (seq_tokens <= rope.max_positions) return rope.theta;
   const auto dim = static_cast<double>(rope.rotary_dim);
-  const auto trained = static_cast<double>(rope.max_positions);
-  const double seq = std::max(static_cast<double>(seq_tokens), trained);
-  return rope.theta * std::pow(rope.factor * seq / trained - (rope.factor - 1), dim / (dim - 2));
+  const float times = static_cast<float>(rope.factor) * static_cast<float>(seq_tokens);
+  const float grown = times / static_cast<float>(rope.max_positions) - static_cast<float>(rope.factor - 1);
+  return static_cast<float>(rope.theta) * std::pow(grown, static_cast<float>(dim / (dim - 2)));
 }
 
 float yarn_frequency(const Rope& rope, const YarnRange& range, std::int64_t pair_idx, float wave) {

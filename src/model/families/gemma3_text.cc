@@ -15,10 +15,8 @@ constexpr double kWindowTheta = 1e4;
 
 // The full layers': rope_scaling, the older name, counts before rope_parameters, key by key.
 ConfigReader read_full_settings(const ConfigReader& config, const std::optional<ConfigReader>& own) {
-  const auto older = config.find_object("rope_scaling");
-  if (!older || !own) return older.value_or(own.value_or(ConfigReader(config.where(), nlohmann::json::object())));
-  nlohmann::json both = own->json();
-  both.update(older->json());
+  nlohmann::json both = own ? own->json() : nlohmann::json{{"rope_type", "default"}};
+  if (const auto older = config.find_object("rope_scaling")) both.update(older->json());
   return {config.where(), std::move(both)};
 }
 
