@@ -8,7 +8,6 @@
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -26,6 +25,7 @@
 #include "cli/template_verb.h"
 #include "cli/tokenize_verb.h"
 #include "cli/train_verb.h"
+#include "format/json_text.h"
 
 namespace sluice {
 namespace {
@@ -40,19 +40,9 @@ int end_output() {
 }
 
 // What is told is one line, whatever a file's names and texts brought into it.
-std::string one_line(std::string_view what) {
-  constexpr std::size_t kMostBytes = 2000;
-  std::string line;
-  for (const char c : what.substr(0, kMostBytes)) {
-    const auto byte = static_cast<unsigned char>(c);
-    line += c == '\n' || c == '\t' ? ' ' : byte < 0x20 || byte == 0x7F ? '?' : c;
-  }
-  if (what.size() > kMostBytes) line += "...";
-  return line;
-}
-
 int report(const std::exception& error, int exit_code) {
-  std::fprintf(stderr, "sluice: %s\n", one_line(error.what()).c_str());
+  constexpr std::size_t kMaxBytes = 2000;
+  std::fprintf(stderr, "sluice: %s\n", on_one_line(error.what(), kMaxBytes).c_str());
   return exit_code;
 }
 

@@ -20,6 +20,10 @@ constexpr std::string_view kSuffix = ".safetensors";
 
 bool is_safetensors_name(std::string_view path) { return path.ends_with(kSuffix); }
 
+bool is_digits(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
 // Says why a folder that has neither of the two files cannot be read.
 [[noreturn]] void refuse_folder(FileSystem& files, const std::string& folder) {
   for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
@@ -45,6 +49,14 @@ SafetensorsHeader read_header(IoEngine& engine, File& file) {
 }
 
 }  // namespace
+
+bool is_checkpoint_name(std::string_view name) {
+  if (name == kSafetensorsName || name == kSafetensorsIndexName) return true;
+  constexpr std::string_view kShape = "model-00000-of-00000.safetensors";
+  return name.size() == kShape.size() && name.substr(0, 6) == kShape.substr(0, 6) && is_digits(name.substr(6, 5)) &&
+         name.substr(11, 4) == kShape.substr(11, 4) && is_digits(name.substr(15, 5)) &&
+         name.substr(20) == kShape.substr(20);
+}
 
 Checkpoint::Checkpoint(FileSystem& files, IoEngine& engine, const std::string& path)
     : files_(files), engine_(engine), path_(path) {

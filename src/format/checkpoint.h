@@ -22,6 +22,9 @@ namespace sluice {
 inline constexpr const char* kSafetensorsName = "model.safetensors";
 inline constexpr const char* kSafetensorsIndexName = "model.safetensors.index.json";
 
+// Those two, and model-00001-of-00002.safetensors: what transformers would take for the checkpoint.
+bool is_checkpoint_name(std::string_view name);
+
 struct TensorInfo : SafetensorsTensor {
   std::size_t shard_idx = 0;
 };

@@ -21,19 +21,6 @@
 namespace sluice {
 namespace {
 
-bool is_digits(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// model.safetensors, its index, and model-00001-of-00002.safetensors: what transformers would take for the checkpoint.
-bool is_checkpoint_name(std::string_view name) {
-  if (name == kSafetensorsName || name == kSafetensorsIndexName) return true;
-  constexpr std::string_view kShape = "model-00000-of-00000.safetensors";
-  return name.size() == kShape.size() && name.substr(0, 6) == kShape.substr(0, 6) && is_digits(name.substr(6, 5)) &&
-         name.substr(11, 4) == kShape.substr(11, 4) && is_digits(name.substr(15, 5)) &&
-         name.substr(20) == kShape.substr(20);
-}
-
 // Left by a process that was killed while it saved.
 bool is_leftover(std::string_view name, std::string_view only_file) {
   if (!name.ends_with(kPartSuffix)) return false;

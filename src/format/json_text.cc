@@ -17,8 +17,6 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kMaxQuotedBytes = 96;
-
 // Nested deeper than any configuration is. Documents are copied and destroyed by recursion.
 constexpr int kMaxDepth = 64;
 
@@ -97,15 +95,16 @@ bool is_direction_mark(std::string_view utf8) {
 
 }  // namespace
 
-std::string on_one_line(std::string_view text) {
+std::string on_one_line(std::string_view text, std::size_t max_bytes) {
   std::size_t end = text.size();
-  if (end > kMaxQuotedBytes) {
-    end = kMaxQuotedBytes;
+  if (end > max_bytes) {
+    end = max_bytes;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not within a character
   }
   std::string line;
   for (const char c : text.substr(0, end)) {
-    line += static_cast<unsigned char>(c) < 0x20U || c == 0x7F ? '?' : c;
+    const bool is_space = c == '\n' || c == '\t';
+    line += is_space ? ' ' : static_cast<unsigned char>(c) < 0x20U || c == 0x7F ? '?' : c;
     // Controls beyond ASCII, and what turns the direction of a line around.
     const std::string_view written(line);
     if (written.size() >= 2 && written[written.size() - 2] == '\xC2' && static_cast<unsigned char>(c) < 0xA0U) {

@@ -2,6 +2,7 @@
 // JSON from files that somebody else wrote: bounded in size, and wrong JSON is one sentence with the place.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,8 +23,10 @@ nlohmann::json parse_json(std::string_view text, const std::string& where,
 // The whole file. Throws IoError where it cannot be read, FormatError where it is larger than `max_bytes` or not JSON.
 nlohmann::json read_json_file(const std::string& path, std::uint64_t max_bytes);
 
+inline constexpr std::size_t kMaxQuotedBytes = 96;
+
 // Text of a file as part of a sentence: without control characters, cut where it is long.
-std::string on_one_line(std::string_view text);
+std::string on_one_line(std::string_view text, std::size_t max_bytes = kMaxQuotedBytes);
 std::string in_quotes(std::string_view text);
 // A value as part of a sentence: `17`, `"yarn"`, `a list of 3`, `an object`, `null`.
 std::string describe_json(const nlohmann::json& value);

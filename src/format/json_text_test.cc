@@ -35,7 +35,7 @@ TEST(JsonText, RefusesToFollowNestingWithoutEnd) {
 }
 
 TEST(JsonText, QuotesOnOneLineAndCutsBetweenCharacters) {
-  EXPECT_EQ(in_quotes("a\nb\x7f"), "\"a?b?\"");
+  EXPECT_EQ(in_quotes("a\nb\x7f"), "\"a b?\"");
   std::string accents;
   for (int i = 0; i < 100; ++i) accents += "\u20ac";  // three bytes each
   EXPECT_EQ(in_quotes("x" + accents), "\"x" + accents.substr(0, 93) + "...\"");

@@ -128,6 +128,11 @@ void make_model_folder(const std::string& path) {
   if (failure) throw_io_failure(failure.value(), "make", path);
 }
 
+bool is_side_file(std::string_view name) {
+  return name == kConfigName || name == kGenerationConfigName ||
+         std::find(kTokenizerNames.begin(), kTokenizerNames.end(), name) != kTokenizerNames.end();
+}
+
 std::vector<std::string> copy_side_files(FileSystem& files, IoEngine& engine, const std::string& from_folder,
                                          const std::string& to_folder, SideFiles which) {
   files.require_directory(from_folder, OpenMode::kReadOnly);

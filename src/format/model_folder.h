@@ -60,6 +60,7 @@ enum class SideFiles {
   kTokenizer,  // all but config.json and generation_config.json
 };
 
+bool is_side_file(std::string_view name);
 // Copies the side files that are there, each by rename, durable on return; returns their names. Weights are not copied.
 std::vector<std::string> copy_side_files(FileSystem& files, IoEngine& engine, const std::string& from_folder,
                                          const std::string& to_folder, SideFiles which);

@@ -2,14 +2,27 @@
 #include "format/unfinished_folder.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "format/checkpoint.h"
+#include "format/model_folder.h"
+#include "format/whole_file.h"
 
 namespace sluice {
+
+namespace {
+
+bool is_of_model(std::string_view name) {
+  if (name.ends_with(kPartSuffix)) name.remove_suffix(kPartSuffix.size());
+  return is_checkpoint_name(name) || is_side_file(name);
+}
+
+}  // namespace
 
 UnfinishedFolder::UnfinishedFolder(FileSystem& files, std::string path)
     : files_(files), path_(std::move(path)), before_(files.list(path_)) {}
@@ -18,7 +31,8 @@ UnfinishedFolder::~UnfinishedFolder() {
   if (is_finished_) return;
   try {
     for (const std::string& name : files_.list(path_)) {
-      if (std::find(before_.begin(), before_.end(), name) == before_.end()) files_.remove(path_ + "/" + name);
+      const bool is_new = std::find(before_.begin(), before_.end(), name) == before_.end();
+      if (is_new && is_of_model(name)) files_.remove(path_ + "/" + name);
     }
   } catch (const Error& error) {
     log_debug(fmt::format("'{}' keeps files of a failed attempt: {}", path_, error.what()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder that several files are written to, which are of use together only: unless all of them came to be, those that
-// did not stand there before are removed. For one thread.
+// A folder that a model's files are written to, which are of use together only: unless all of them came to be, those
+// that did not stand there before are removed. Files that are no model's stay. For one thread.
 #pragma once
 
 #include <string>
