@@ -100,6 +100,8 @@ std::unique_ptr<File> PosixFileSystem::open(const std::string& path, OpenMode mo
   if (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode)) {
     throw InvalidInput(fmt::format("'{}' is a pipe or a device, not a file", path));
   }
+  // Older kernels give up at once on what io_uring does with a file that is so marked.
+  if (::fcntl(fd.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) throw_io_failure(errno, "open", path);
   return std::make_unique<PosixFile>(path, caching, std::move(fd));
 }
 
