@@ -249,6 +249,9 @@ class Generate(Refusals):
             self.assertIn("num_beams", done.stderr)
             self.assertIn("generation_config.json", done.stderr)
             self.assertEqual(generate_as({"max_new_tokens": 4, "max_length": 10}).stderr, "")
+            done = generate_as({"max_length": 3})
+            self.assert_refused(done, 2, "max_length is 3", "--max-new-tokens")
+            self.assertEqual(generate_as({"max_length": 3}, "--max-new-tokens", 1).returncode, 0)
             # Nobody says how many to draw among: 50, as in transformers. At this heat nearly any of the 67 would do.
             options = ["--temperature", 100, "--max-new-tokens", 200, "--seed", 3]
             ids = [json.loads(generate_as(makers, *options).stdout)["ids"]

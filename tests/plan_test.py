@@ -4,6 +4,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ import unittest
 
 SLUICE = sys.argv.pop(1)
 MACHINES = sys.argv.pop(1)
+LLAMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reference", "models", "llama")
 ADA = os.path.join(MACHINES, "one-ada.json")
 
 
@@ -63,6 +65,32 @@ class Described(unittest.TestCase):
         self.assertFalse(found["fits"])
         change = next(change for change in found["changes"] if change["key"] == "gpu_memory")
         self.assertEqual(plan(*words, "--gpu-memory", change["request"]["gpu_memory"]).returncode, 0)
+
+    def test_weights_have_their_say_where_they_can_be_read(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = os.path.join(scratch, "model")
+            shutil.copytree(LLAMA, folder)
+            path = os.path.join(folder, "config.json")
+            with open(path) as file:
+                config = json.load(file)
+            words = ["--model", folder, "--machine", ADA, "--json"]
+
+            def weights():
+                done = plan(*words)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                return sum(tier["weights"] for tier in json.loads(done.stdout)["memory"].values()), done.stderr
+
+            own = weights()
+            with open(path, "w") as file:
+                json.dump({**config, "tie_word_embeddings": True}, file)
+            self.assertEqual(weights(), own)
+            os.remove(os.path.join(folder, "model.safetensors"))
+            self.assertLess(weights()[0], own[0])
+            with open(os.path.join(folder, "model.safetensors.index.json"), "w") as file:
+                json.dump({"weight_map": {"lm_head.weight": "model-00001-of-00001.safetensors"}}, file)
+            told = weights()[1]
+            self.assertIn("planned with a tied head", told)
+            self.assertIn("model-00001-of-00001.safetensors", told)
 
     def test_mistakes_are_one_sentence(self):
         for words, part in [

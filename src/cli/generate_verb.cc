@@ -107,7 +107,6 @@ std::vector<std::int64_t> end_ids(const GenerateArguments& arguments, const Gene
 GenerationConfig read_makers_wishes(const ModelFolder& folder, const ConfigReader& config) {
   GenerationConfig makers = parse_generation_config(config);
   makers.max_length.reset();  // older configs have every setting's default
-  makers.others.clear();
   if (!folder.generation_config) return makers;
   GenerationConfig own = parse_generation_config(read_config(*folder.generation_config));
   if (own.eos_token_ids.empty()) own.eos_token_ids = makers.eos_token_ids;
@@ -117,8 +116,13 @@ GenerationConfig read_makers_wishes(const ModelFolder& folder, const ConfigReade
 // How many tokens the makers want after a prompt.
 std::int64_t wanted_tokens(const GenerationConfig& makers, std::size_t prompt_tokens) {
   if (makers.max_new_tokens) return *makers.max_new_tokens;
-  if (makers.max_length) return *makers.max_length - static_cast<std::int64_t>(prompt_tokens);
-  return kDefaultNewTokens;
+  if (!makers.max_length) return kDefaultNewTokens;
+  const std::int64_t left = *makers.max_length - static_cast<std::int64_t>(prompt_tokens);
+  if (left > 0) return left;
+  throw InvalidInput(
+      fmt::format("the prompt has {} tokens, but the model's max_length is {}: shorten it, or say how "
+                  "many may follow with --max-new-tokens",
+                  prompt_tokens, *makers.max_length));
 }
 
 // Standard output as tokens come, or their ids where there is no tokenizer.
@@ -182,7 +186,7 @@ void generate(const GenerateArguments& arguments) {
   const Sampling sampling = choose_sampling(arguments, makers);
   if (!makers.others.empty()) {
     fmt::print(stderr, "sluice: {} asks for {}, which Sluice does not do: what follows is generated without\n",
-               *folder.generation_config, fmt::join(makers.others, ", "));
+               folder.generation_config.value_or(config.where()), fmt::join(makers.others, ", "));
   }
   std::unique_ptr<const Tokenizer> tokenizer;
   if (folder.tokenizer_json || folder.tokenizer_model || arguments.prompt_ids.empty()) {
@@ -191,8 +195,8 @@ void generate(const GenerateArguments& arguments) {
   const std::vector<std::int32_t> prompt = read_prompt(arguments, tokenizer.get());
   const std::int64_t max_new_tokens =
       room_for(model.arch, prompt.size(),
-               std::clamp(arguments.max_new_tokens.value_or(wanted_tokens(makers, prompt.size())), std::int64_t{1},
-                          kMostNewTokens));
+               std::clamp(arguments.max_new_tokens ? *arguments.max_new_tokens : wanted_tokens(makers, prompt.size()),
+                          std::int64_t{1}, kMostNewTokens));
   const CheckpointSlices slices(checkpoint, model);
   Sampler sampler(sampling);
 

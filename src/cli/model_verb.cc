@@ -137,6 +137,9 @@ void use_special_tokens(nlohmann::ordered_json& config, const std::string& folde
   }
   config.erase("bos_token_id");
   if (tokenizer->eos_id()) config["eos_token_id"] = *tokenizer->eos_id();
+  // A family's usual id would be another word's here, and a padding token learns nothing as input.
+  config["pad_token_id"] = nullptr;
+  if (tokenizer->pad_id()) config["pad_token_id"] = *tokenizer->pad_id();
 }
 
 void init(const InitArguments& arguments) {

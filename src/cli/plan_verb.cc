@@ -72,6 +72,20 @@ struct PlanArguments {
 };
 
 // A folder's model, or one of a known shape.
+// A plan needs no weights; where they are there, they say whether the head is one of its own.
+ModelDescription with_head_of(const std::string& folder, ModelDescription model) {
+  PosixFileSystem files;
+  if (!model.arch.tied_head || !look_into_model_folder(files, folder).safetensors) return model;
+  try {
+    ThreadsEngine engine(2);
+    const Checkpoint checkpoint(files, engine, folder);
+    return with_own_head(model, checkpoint);
+  } catch (const Error& error) {
+    fmt::print(stderr, "sluice: planned with a tied head, as config.json has it: {}\n", error.what());
+    return model;
+  }
+}
+
 Architecture find_architecture(const PlanArguments& arguments) {
   const std::vector<std::string> shapes = known_shapes();
   if (std::find(shapes.begin(), shapes.end(), arguments.model) == shapes.end()) {
@@ -87,7 +101,7 @@ Architecture find_architecture(const PlanArguments& arguments) {
       throw InvalidInput(fmt::format(
           "'{}' is in NF4, which is read and not trained: plan a configuration with adapter: qlora", arguments.model));
     }
-    return model.arch;
+    return with_head_of(arguments.model, model).arch;
   }
   nlohmann::json config(known_config(arguments.model));
   if (arguments.layers > 0) config["num_hidden_layers"] = arguments.layers;
@@ -178,20 +192,13 @@ void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& s
   shape.checkpoints = job.checkpoints();
 }
 
-// A plan needs no weights; where they are there, they have their say.
-ModelDescription describe_base(FileSystem& files, const TrainConfig& config) {
-  ModelDescription model = describe_trained_model(files, config.base_model, config);
-  if (!look_into_model_folder(files, config.base_model).safetensors) return model;
-  ThreadsEngine engine(2);
-  return with_own_head(std::move(model), Checkpoint(files, engine, config.base_model));
-}
-
 PlanRequest request_of_config(const PlanArguments& arguments) {
   const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
   for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
   const TrainConfig& config = read.config;
   PosixFileSystem files;
-  RunShape shape{.arch = describe_base(files, config).arch};
+  RunShape shape{.arch =
+                     with_head_of(config.base_model, describe_trained_model(files, config.base_model, config)).arch};
   if (arguments.machine.empty()) {
     shape.machine =
         machine_for(config, shape.arch, choose_device(config.device), TrainingJob::store_directories_of(config),

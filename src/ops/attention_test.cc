@@ -252,7 +252,8 @@ TEST(Attention, NanShowsWhereItWasSeenAndNowhereElse) {
 // reset.
 std::int64_t peak_bytes_of(const AttentionCase& test) {
   malloc_trim(0);
-  std::ofstream("/proc/self/clear_refs") << 5 << std::flush;
+  std::ofstream mark("/proc/self/clear_refs");
+  EXPECT_TRUE(mark << 5 << std::flush) << "the kernel's mark is not reset";
   const std::uint64_t before_bytes = peak_rss_bytes();
   run_attention(test, 2);
   return static_cast<std::int64_t>(peak_rss_bytes() - before_bytes);
