@@ -130,11 +130,15 @@ class TiledGemm {
         blocks(part.num_rows, plan_.block_rows) * blocks(part.num_columns, plan_.block_columns);
     std::optional<GemmShares> shares;
     if (plan_.share_rows > 0) shares.emplace(num_blocks, team_.num_threads());
+    std::optional<GemmShares> piece_shares;
+    if (plan_.packs_own_share) piece_shares.emplace(num_pieces, team_.num_threads());
     for (Countdown& panel : panels_) panel.start(panel_pieces);
     team_.for_each(num_pieces + num_blocks, [&](std::int64_t item_idx, std::size_t worker_idx) {
       if (item_idx < num_pieces) {
-        const std::int64_t panel = item_idx / panel_pieces;
-        const std::int64_t piece = item_idx % panel_pieces;
+        const std::int64_t own_idx = piece_shares ? piece_shares->take(worker_idx) : item_idx;
+        // Panel by panel, or all panels of the same columns.
+        const std::int64_t panel = piece_shares ? own_idx % num_panels() : item_idx / panel_pieces;
+        const std::int64_t piece = piece_shares ? own_idx / num_panels() : item_idx % panel_pieces;
         if (piece < column_pieces) {
           pack_columns(part, panel, piece * packed_width(columns_));
         } else {

@@ -86,6 +86,15 @@ void cut_many_blocks(TiledPlan& plan, const TiledKernel& kernel, std::int64_t nu
   }
 }
 
+// Each thread has columns of its own and their rows in some blocks, which another takes from when it is done: of a
+// short k all is over soon, and a thread that is held up for a moment would hold up the other.
+void share_columns(TiledPlan& plan, const TiledKernel& kernel, std::int64_t num_threads) {
+  plan.block_columns = up(blocks(plan.column_stretch, num_threads), kAmxSide);
+  plan.block_rows = std::min(plan.block_rows, kernel.shared_block_rows);
+  plan.share_rows = blocks(plan.row_stretch, plan.block_rows);
+  plan.packs_own_share = true;
+}
+
 // Columns about as many as the kernel wants, and so many rows that the sums of all threads' blocks stay in the last
 // cache.
 void choose_block(TiledPlan& plan, const TiledKernel& kernel, std::int64_t num_threads) {
@@ -114,7 +123,12 @@ TiledPlan plan_tiled(const TiledKernel& kernel, const Gemm& args, std::size_t te
   plan.column_stretch = all_columns;
   choose_block(plan, kernel, num_threads);
   const bool is_even = num_threads <= kernel.max_even_threads;
-  if (!plan.packs_rows && is_even && choose_own_blocks(plan, kernel, num_threads)) {
+  const std::int64_t columns_bytes = plan.column_stretch * packed_row_bytes;
+  if (num_threads > 1 && is_even && !plan.packs_rows && extents.k <= kernel.held_k &&
+      plan.row_stretch > kernel.min_block_rows && columns_bytes <= kernel.max_shared_bytes * num_threads) {
+    plan.packed_columns_bytes = static_cast<std::uint64_t>(columns_bytes);
+    share_columns(plan, kernel, num_threads);
+  } else if (!plan.packs_rows && is_even && choose_own_blocks(plan, kernel, num_threads)) {
     plan.packed_for = PackedFor::kEach;
   } else if (!plan.packs_rows && plan.num_rows < plan.num_columns && plan.num_rows <= kernel.min_block_rows) {
     plan.packed_for = PackedFor::kEach;

@@ -29,9 +29,10 @@ struct TiledPlan {
   std::int64_t column_stretch = 0;  // at once
   std::int64_t block_rows = 0;      // multiples of kAmxSide
   std::int64_t block_columns = 0;   // multiples of kAmxSide
-  std::int64_t share_rows = 0;  // of blocks: if any, blocks follow each other down so many, in shares of the threads
-  std::int64_t panel_k = 0;     // a multiple of kAmxStepK
-  bool goes_by_rows = false;    // all panels for 32 rows after the other, instead of all rows for panel after panel
+  std::int64_t share_rows = 0;   // of blocks: if any, blocks follow each other down so many, in shares of the threads
+  bool packs_own_share = false;  // each thread begins with packing the columns that its share has
+  std::int64_t panel_k = 0;      // a multiple of kAmxStepK
+  bool goes_by_rows = false;     // all panels for 32 rows after the other, instead of all rows for panel after panel
 
   // Scratch of all.
   std::uint64_t packed_rows_bytes = 0;

@@ -21,7 +21,7 @@ namespace {
 
 // All that a kernel's sizes can do to a product: panels of k and their rest, for some rows at a time or for all, blocks
 // and their rests, more columns than are packed at once, columns that each of several threads packs for itself, small
-// blocks for many threads, rows near and far, results that go past the caches.
+// blocks for many threads, columns that a few share, rows near and far, results that go past the caches.
 std::vector<TiledKernel> tiled_kernels() {
   std::vector<TiledKernel> kernels;
   for (const std::int64_t panel_k : {32, 96, 1024}) {
@@ -33,7 +33,8 @@ std::vector<TiledKernel> tiled_kernels() {
         kernel.near_k = 64;
         kernel.min_block_rows = min_block_rows;
         if (min_block_rows > 0) kernel.min_own_rows = block;
-        if (min_block_rows > 0) kernel.max_even_threads = 3;
+        if (min_block_rows > 0 || panel_k == 96) kernel.max_even_threads = 3;
+        kernel.shared_block_rows = block == 32 ? 32 : 64;
         kernel.many_block = 64;
         kernel.min_many_block = 32;
         kernel.block_rows = block;
@@ -166,6 +167,18 @@ TEST(GemmTiledPlan, GivesManyThreadsBlocksToTakeFromSlowOnes) {
     const std::int64_t num_blocks = (plan.num_rows + plan.block_rows - 1) / plan.block_rows *
                                     ((plan.column_stretch + plan.block_columns - 1) / plan.block_columns);
     EXPECT_GE(num_blocks, 4 * static_cast<std::int64_t>(c.num_threads));
+  }
+}
+
+TEST(GemmTiledPlan, SharesAShortKAmongAFewThreads) {
+  const TiledPlan plan = planned({1024, 1024, 1024, 2}, {});
+  EXPECT_TRUE(plan.packs_own_share);
+  EXPECT_EQ(plan.block_columns, 512);
+  EXPECT_EQ(plan.share_rows * plan.block_rows, 1024) << "a share is all rows of its columns";
+  EXPECT_EQ(plan.packed_columns_bytes, 2U << 20);
+  for (const PlannedCase& c : {PlannedCase{1024, 1024, 1056, 2}, PlannedCase{1024, 1024, 1024, 1},
+                               PlannedCase{1024, 1024, 1024, 3}, PlannedCase{2048, 2048, 1024, 2}}) {
+    EXPECT_FALSE(planned(c, {}).packs_own_share) << c.m << " x " << c.k << ", threads " << c.num_threads;
   }
 }
 
