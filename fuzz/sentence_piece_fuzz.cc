@@ -14,8 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   try {
     const sluice::Tokenizer tokenizer(sluice::make_sentence_piece_parts(bytes, "fuzz"));
-    sluice::use_tokenizer(tokenizer, bytes.substr(bytes.size() - std::min(bytes.size(), kMaxTextBytes)));
     sluice::use_tokenizer(tokenizer, "lock gate \xC3\xA9\xC5\xBF AB 12 <s>\n");
+    sluice::use_tokenizer(tokenizer, bytes.substr(bytes.size() - std::min(bytes.size(), kMaxTextBytes)));
   } catch (const sluice::FormatError&) {
   } catch (const sluice::InvalidInput&) {
   }

@@ -17,8 +17,15 @@ std::string object_name(const JinjaValue& object) {
   return object.is_none() ? std::string("None") : fmt::format("{} object", object.type_name());
 }
 
+// In a message; a name may be as long as a text.
+std::string_view shortened(std::string_view name) {
+  std::size_t size = std::min<std::size_t>(name.size(), 256);
+  while (size < name.size() && (static_cast<unsigned char>(name[size]) & 0xC0U) == 0x80U) --size;
+  return name.substr(0, size);
+}
+
 JinjaValue no_attribute(const JinjaValue& object, std::string_view name) {
-  return JinjaValue::undefined(fmt::format("'{}' has no attribute '{}'", object_name(object), name));
+  return JinjaValue::undefined(fmt::format("'{}' has no attribute '{}'", object_name(object), shortened(name)));
 }
 
 void require_defined(const JinjaValue& value) {
@@ -77,6 +84,7 @@ JinjaValue JinjaInterpreter::generator(JinjaValues items) {
 
 JinjaValue JinjaInterpreter::attribute(const JinjaValue& object, std::string_view name) {
   require_defined(object);
+  meter_.step(name.size() / 64);
   if (is_forbidden_attribute(object, name)) {
     return JinjaValue::undefined(
         fmt::format("access to attribute '{}' of '{}' object is unsafe", name, object.type_name()));
@@ -85,6 +93,7 @@ JinjaValue JinjaInterpreter::attribute(const JinjaValue& object, std::string_vie
     return JinjaValue(own(std::make_unique<JinjaMethod>(object, std::string(name))));
   }
   if (object.is_object()) {
+    meter_.step(object.as_object()->num_attributes() / 8);
     if (std::optional<JinjaValue> value = object.as_object()->attribute(name)) return std::move(*value);
   }
   if (object.is_dict()) {
@@ -95,6 +104,7 @@ JinjaValue JinjaInterpreter::attribute(const JinjaValue& object, std::string_vie
 
 JinjaValue JinjaInterpreter::item(const JinjaValue& object, const JinjaValue& key) {
   require_defined(object);
+  if (key.is_text()) meter_.step(key.as_text().size() / 64);
   if (object.is_dict()) {
     // What cannot be a key is in no dict.
     if (key.is_sequence() && key.as_sequence().kind != JinjaSequence::Kind::kTuple) return no_element(object, key);
@@ -203,6 +213,7 @@ bool JinjaInterpreter::contains(const JinjaValue& container, const JinjaValue& i
     if (!item.is_text()) {
       throw JinjaFailure(fmt::format("'in <string>' requires string as left operand, not {}", item.type_name()));
     }
+    meter_.step(container.as_text().size() / 64);
     return find_text(container.as_text(), item.as_text()) != std::string_view::npos;
   }
   if (!container.is_undefined() && !container.is_sequence() && !container.is_object()) {

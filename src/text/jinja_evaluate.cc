@@ -191,9 +191,20 @@ JinjaValue JinjaInterpreter::evaluate_filter(const JinjaExpr& expr, const JinjaV
   return filter(expr.name, input, evaluate_arguments(expr));
 }
 
+// A filter or test reads the texts that it gets, for each of many items it may be.
+void JinjaInterpreter::charge_reading(const JinjaValue& input, const JinjaArguments& arguments) {
+  const auto charge = [this](const JinjaValue& value) {
+    meter_.step(value.is_text() ? value.as_text().size() / 64 : 0);
+  };
+  charge(input);
+  for (const JinjaValue& value : arguments.positional) charge(value);
+  for (const auto& [name, value] : arguments.named) charge(value);
+}
+
 JinjaValue JinjaInterpreter::filter(std::string_view name, const JinjaValue& input, JinjaArguments arguments) {
   const JinjaDepth depth(depth_);
   meter_.step();
+  charge_reading(input, arguments);
   const JinjaFilter found = find_jinja_filter(name);
   if (found == nullptr) throw JinjaFailure(fmt::format("No filter named '{}'", name));
   JinjaValue result = found(*this, input, std::move(arguments));
@@ -207,6 +218,7 @@ JinjaValue JinjaInterpreter::evaluate_test(const JinjaExpr& expr) {
 
 bool JinjaInterpreter::test(std::string_view name, const JinjaValue& input, const JinjaArguments& arguments) {
   meter_.step();
+  charge_reading(input, arguments);
   const JinjaPredicate found = find_jinja_predicate(name);
   if (found == nullptr) throw JinjaFailure(fmt::format("No test named '{}'", name));
   return found(*this, input, arguments);

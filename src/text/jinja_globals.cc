@@ -36,6 +36,9 @@ JinjaPairs pairs_of(JinjaInterpreter& interpreter, std::string_view what, JinjaA
     }
   }
   for (auto& [name, value] : arguments.named) pairs.emplace_back(JinjaValue(name), std::move(value));
+  for (const auto& [key, value] : pairs) {  // which are copied, to be looked up by
+    if (key.is_text()) interpreter.meter().allocate(key.as_text().size());
+  }
   return pairs;
 }
 

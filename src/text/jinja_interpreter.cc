@@ -244,6 +244,7 @@ void JinjaInterpreter::assign(const JinjaExpr& target, JinjaValue value) {
       const JinjaValue object = evaluate(*target.parts.front());
       auto* const space = object.is_object() ? dynamic_cast<JinjaNamespace*>(object.as_object()) : nullptr;
       if (space == nullptr) throw JinjaFailure("cannot assign attribute on non-namespace object");
+      meter_.step(space->num_attributes() / 8);
       space->assign(target.name, std::move(value));
       return;
     }

@@ -100,6 +100,7 @@ class JinjaInterpreter {
   JinjaValue evaluate_dict(const JinjaExpr& expr);
   JinjaValue evaluate_call(const JinjaExpr& expr);
   // `block` is the input of the first filter in a filter block, null in an expression.
+  void charge_reading(const JinjaValue& input, const JinjaArguments& arguments);
   JinjaValue evaluate_filter(const JinjaExpr& expr, const JinjaValue* block);
   JinjaValue evaluate_test(const JinjaExpr& expr);
   JinjaValue evaluate_slice(const JinjaExpr& expr);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "text/jinja_filters.h"
 #include "text/jinja_text_methods.h"
 
 namespace sluice {
@@ -89,12 +90,41 @@ bool has_jinja_method(const JinjaValue& owner, std::string_view name) {
   return false;
 }
 
+namespace {
+
+JinjaValue marked_parts(const JinjaValue& parts) {
+  if (!parts.is_sequence()) return parts.marked();
+  JinjaValues items;
+  for (const JinjaValue& item : parts.as_sequence().items) items.push_back(item.marked());
+  return parts.as_sequence().kind == SequenceKind::kTuple ? JinjaValue::tuple(std::move(items))
+                                                          : JinjaValue::list(std::move(items));
+}
+
+// What a method of marked text puts into it is escaped, and what it gives is marked.
+JinjaValue call_markup_method(JinjaInterpreter& interpreter, const JinjaValue& owner, std::string_view name,
+                              JinjaArguments arguments) {
+  const auto escape = [&interpreter](JinjaValue& value) {
+    if (value.is_text()) value = escaped_markup(interpreter, value);
+  };
+  if (name == "replace" && arguments.positional.size() > 1) escape(arguments.positional[1]);
+  if (name == "join" && !arguments.positional.empty()) {
+    JinjaValues items = interpreter.iterate(arguments.positional.front());
+    for (JinjaValue& item : items) escape(item);
+    arguments.positional.front() = JinjaValue::list(std::move(items));
+  }
+  if (name == "format") {
+    for (JinjaValue& value : arguments.positional) escape(value);
+    for (auto& [key, value] : arguments.named) escape(value);
+  }
+  return marked_parts(call_text_method(interpreter, owner.as_text(), name, std::move(arguments)));
+}
+
+}  // namespace
+
 JinjaValue call_jinja_method(JinjaInterpreter& interpreter, const JinjaValue& owner, std::string_view name,
                              JinjaArguments arguments) {
-  if (owner.is_text()) {
-    JinjaValue result = call_text_method(interpreter, owner.as_text(), name, std::move(arguments));
-    return owner.is_markup() ? result.marked() : result;
-  }
+  if (owner.is_markup()) return call_markup_method(interpreter, owner, name, std::move(arguments));
+  if (owner.is_text()) return call_text_method(interpreter, owner.as_text(), name, std::move(arguments));
   if (owner.is_dict()) return call_dict_method(interpreter, owner, name, std::move(arguments));
   if (owner.is_sequence()) return call_list_method(interpreter, owner, name, std::move(arguments));
   if (auto* const loop = object_as<JinjaLoop>(owner)) {

@@ -34,6 +34,8 @@ class JinjaObject {
   virtual std::string_view type_name() const = 0;
   virtual bool callable() const { return false; }
   virtual std::optional<JinjaValue> attribute(std::string_view /*name*/) { return std::nullopt; }
+  // What attribute() may have to look through.
+  virtual std::size_t num_attributes() const { return 0; }
   virtual JinjaValue call(JinjaInterpreter& interpreter, JinjaArguments arguments);
   // What is left to iterate over, for those that can be iterated once; nothing for the others.
   virtual std::optional<JinjaValues> consume() { return std::nullopt; }
@@ -57,6 +59,7 @@ class JinjaNamespace : public JinjaObject {
  public:
   std::string_view type_name() const override { return "Namespace"; }
   std::optional<JinjaValue> attribute(std::string_view name) override;
+  std::size_t num_attributes() const override { return items_.size(); }
   void assign(std::string_view name, JinjaValue value);
 
  private:

@@ -100,7 +100,7 @@ JinjaValue repeat(JinjaInterpreter& interpreter, const JinjaValue& value, std::i
     std::string text;
     text.reserve(total);
     for (std::uint64_t i = 0; i < count; ++i) text += value.as_text();
-    return JinjaValue(std::move(text));
+    return value.is_markup() ? JinjaValue(std::move(text)).marked() : JinjaValue(std::move(text));
   }
   JinjaValues items;
   items.reserve(size * count);

@@ -88,6 +88,16 @@ TEST(JinjaTemplate, WorkOnLongTextsIsCounted) {
               HasSubstr("ran longer than"));
   EXPECT_THAT(failure("{{ ('a' * 200000000)[0:1] }}"), HasSubstr("memory"));
   EXPECT_THAT(failure("{{ ('\\x01' * 200000000)|tojson }}"), HasSubstr("memory"));
+  const std::string with_x = "{% set x = 'a' * 99000000 %}{{ ";
+  for (const char* const each : {"(['b'] * 100000)|select('in', x)|list", "([x] * 100000)|select('lt', x)|list",
+                                 "([1] * 10000)|map('tojson', indent=x)|list", "([{}] * 1000)|map(attribute=x)|list"}) {
+    EXPECT_THAT(failure(with_x + each + " }}"), HasSubstr("ran longer than")) << each;
+  }
+  EXPECT_THAT(failure(with_x + "dict([[x, 1]] * 100) }}"), HasSubstr("memory"));
+  EXPECT_THAT(failure("{{ ('a' * 200000000).split('a') }}"), HasSubstr("memory"));
+  EXPECT_THAT(failure("{% set n = namespace(range(50000)|map('string')|batch(2)) %}"
+                      "{% for i in range(99999) %}{{ n.z }}{% endfor %}"),
+              HasSubstr("ran longer than"));
   std::string many;
   for (int i = 0; i < 30000; ++i) many += fmt::format("{{% set a{} = 1 %}}", i);
   EXPECT_THAT(failure(many), HasSubstr("ran longer than"));
@@ -97,6 +107,8 @@ TEST(JinjaTemplate, SearchesInLongTextsEnd) {
   EXPECT_EQ(render("{{ ('Σ' * 100000)|lower|length }}"), "100000");
   EXPECT_EQ(render("{{ ('a' * 2000000).find('a' * 1000000 ~ 'b') }}"), "-1");
   EXPECT_EQ(render("{{ ('x' * 3000000).rfind('x' * 1000000 ~ 'y' ~ 'x' * 1000000) }}"), "-1");
+  EXPECT_EQ(render("{{ (('a' * 65) * 100000).rsplit('a' * 65)|length }}"), "100001");
+  EXPECT_EQ(render("{{ ('a' * 50000000).count('a') }}"), "50000000");
   EXPECT_EQ(render("{{ ('a' * 2000000).strip('b' * 2000000 ~ 'a')|length }}"), "0");
 }
 

@@ -47,13 +47,25 @@ JinjaValue strip_method(Call& call) {
   return JinjaValue(std::string(strip(call.text, given, sides)));
 }
 
+std::uint64_t count_of(std::string_view text, std::string_view wanted) {
+  std::uint64_t count = 0;
+  for (std::size_t found = 0; (found = find_text(text, wanted)) != std::string_view::npos; ++count) {
+    text.remove_prefix(found + wanted.size());
+  }
+  return count;
+}
+
 JinjaValue split_method(Call& call) {
   const SplitFrom from = call.name == "split" ? SplitFrom::kLeft : SplitFrom::kRight;
   const BoundJinjaArguments bound = call.bind(0, {"sep", "maxsplit"});
   const std::int64_t max_splits = bound.integer(1, -1);
-  if (bound.get_some(0) == nullptr) return list_of(call.interpreter, split_whitespace(call.text, max_splits, from));
+  if (bound.get_some(0) == nullptr) {
+    charge_offsets(call.interpreter.meter(), call.text);  // there may be half as many parts, of 16 bytes each
+    return list_of(call.interpreter, split_whitespace(call.text, max_splits, from));
+  }
   const std::string separator = bound.text(0);
   if (separator.empty()) throw JinjaFailure("empty separator");
+  call.interpreter.meter().allocate(count_of(call.text, separator) * sizeof(std::string_view));
   return list_of(call.interpreter, split(call.text, separator, max_splits, from));
 }
 
@@ -160,7 +172,7 @@ JinjaValue count_method(Call& call) {
   if (seen.beyond_end) return JinjaValue(std::int64_t{0});
   if (wanted.empty()) return JinjaValue(static_cast<std::int64_t>(num_code_points(seen.text)) + 1);
   call.interpreter.meter().step(call.text.size() / 16);
-  return JinjaValue(static_cast<std::int64_t>(split(seen.text, wanted, -1, SplitFrom::kLeft).size()) - 1);
+  return JinjaValue(static_cast<std::int64_t>(count_of(seen.text, wanted)));
 }
 
 JinjaValue replace_method(Call& call) {

@@ -75,6 +75,7 @@ bool equal_items(const JinjaValues& left, const JinjaValues& right, JinjaMeter& 
 bool equal_dicts(const JinjaDict& left, const JinjaDict& right, JinjaMeter& meter) {
   if (left.items().size() != right.items().size()) return false;
   for (const auto& [key, value] : left.items()) {
+    if (key.is_text()) meter.step(key.as_text().size() / 64);
     const JinjaValue* const other = right.find(key);
     if (other == nullptr || !equal(value, *other, meter)) return false;
   }
@@ -240,7 +241,10 @@ bool less(const JinjaValue& left, const JinjaValue& right, JinjaMeter& meter) {
   if (left.is_integral() && right.is_integral()) return left.as_int() < right.as_int();
   if (left.is_number() && right.is_number()) return left.as_float() < right.as_float();
   // UTF-8 sorts like the code points it encodes.
-  if (left.is_text() && right.is_text()) return left.as_text() < right.as_text();
+  if (left.is_text() && right.is_text()) {
+    meter.step(std::min(left.as_text().size(), right.as_text().size()) / 64);
+    return left.as_text() < right.as_text();
+  }
   if (left.is_sequence() && right.is_sequence() && left.as_sequence().kind == right.as_sequence().kind &&
       left.as_sequence().kind <= JinjaSequence::Kind::kTuple) {
     const JinjaValues& lefts = left.as_sequence().items;

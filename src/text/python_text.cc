@@ -158,10 +158,15 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
     parts.push_back(text);
     return parts;
   }
+  // From the left of what is turned around: looking from the right takes the product of both lengths.
+  const std::string turned(text.rbegin(), text.rend());
+  const std::string wanted(separator.rbegin(), separator.rend());
+  std::string_view rest = turned;
   std::size_t found = 0;
-  while (more() && (found = find_last_text(text, separator)) != std::string_view::npos) {
-    parts.push_back(text.substr(found + separator.size()));
-    text = text.substr(0, found);
+  while (more() && (found = find_text(rest, wanted)) != std::string_view::npos) {
+    parts.push_back(text.substr(text.size() - found));
+    text.remove_suffix(found + wanted.size());
+    rest.remove_prefix(found + wanted.size());
   }
   parts.push_back(text);
   std::reverse(parts.begin(), parts.end());

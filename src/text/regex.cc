@@ -44,6 +44,12 @@ std::string pcre_message(int code) {
   return reinterpret_cast<const char*>(text.data());
 }
 
+void require_size(std::string_view pattern) {
+  if (pattern.size() > kMaxPatternBytes) {
+    throw InvalidInput(fmt::format("is a pattern of {} bytes; at most {} are taken", pattern.size(), kMaxPatternBytes));
+  }
+}
+
 PCRE2_SPTR units(std::string_view text) { return reinterpret_cast<PCRE2_SPTR>(text.data()); }
 
 }  // namespace
@@ -58,6 +64,7 @@ Regex& Regex::operator=(Regex&&) noexcept = default;
 Regex::~Regex() = default;
 
 Regex Regex::from_onig(std::string_view pattern) {
+  require_size(pattern);
   const PatternTranslation translation = translate_onig_pattern(pattern);
   if (!translation.refused.empty()) {
     throw InvalidInput(fmt::format("is a pattern with {}, which is not supported", translation.refused));
@@ -66,9 +73,7 @@ Regex Regex::from_onig(std::string_view pattern) {
 }
 
 Regex Regex::from_pcre(std::string_view pattern) {
-  if (pattern.size() > kMaxPatternBytes) {
-    throw InvalidInput(fmt::format("is a pattern of {} bytes; at most {} are taken", pattern.size(), kMaxPatternBytes));
-  }
+  require_size(pattern);
   const CompileContextPtr context(pcre2_compile_context_create(nullptr));
   CHECK(context != nullptr, "memory for a compile context");
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);

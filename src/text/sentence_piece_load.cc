@@ -103,6 +103,12 @@ void check_charsmap(std::string_view map, const std::string& where) {
   if (trie_bytes > kMostTrieBytes) fail_map(where, "has a trie of more than 16 MiB");
   const std::string_view texts = map.substr(4 + trie_bytes);
   if (texts.back() != '\0' || !is_utf8(texts)) fail_map(where, "has replacements that are not text");
+  constexpr std::size_t kMostReplacementBytes = 1024;  // for as little as a byte of text
+  for (std::size_t begin = 0; begin < texts.size();) {
+    const std::size_t end = texts.find('\0', begin);
+    if (end - begin > kMostReplacementBytes) fail_map(where, "has a replacement of more than 1024 bytes");
+    begin = end + 1;
+  }
 
   const std::size_t num_units = trie_bytes / 4;
   const auto unit_at = [&](std::size_t place) { return read_unit(map, 4 + 4 * place); };
@@ -166,14 +172,22 @@ void check_sentence_piece_model(std::string_view model, const std::string& where
 }  // namespace
 
 SentenceBlanks read_sentence_blanks(std::string_view model, const std::string& where) {
+  constexpr std::uint64_t kTrainerSpec = 2;
+  constexpr std::uint64_t kWhitespaceAsSuffix = 24;
   constexpr std::uint64_t kAddDummyPrefix = 3;
   constexpr std::uint64_t kRemoveExtraWhitespaces = 4;
   SentenceBlanks blanks;
   Fields fields(model, where);
   while (const auto field = fields.next()) {
-    if (field->number != kNormalizerSpec || !field->bytes) continue;
+    const bool is_trainers = field->number == kTrainerSpec;
+    if ((!is_trainers && field->number != kNormalizerSpec) || !field->bytes) continue;
     Fields settings(*field->bytes, where);
     while (const auto setting = settings.next()) {
+      if (is_trainers && setting->number == kWhitespaceAsSuffix && setting->value != 0) {
+        throw InvalidInput(
+            fmt::format("{} puts blanks behind words (treat_whitespace_as_suffix), which is not supported", where));
+      }
+      if (is_trainers) continue;
       if (setting->number == kAddDummyPrefix) blanks.has_prefix = setting->value != 0;
       if (setting->number == kRemoveExtraWhitespaces) blanks.are_single = setting->value != 0;
     }

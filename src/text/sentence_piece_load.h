@@ -22,7 +22,7 @@ struct SentenceBlanks {
   bool are_single = true;  // remove_extra_whitespaces: none at either end, and no two in a row
 };
 
-// Throws as above.
+// Throws as above, and InvalidInput where blanks stand behind words.
 SentenceBlanks read_sentence_blanks(std::string_view model, const std::string& where);
 
 }  // namespace sluice

@@ -363,7 +363,8 @@ TEST_F(TokenizerFolder, ASentencePieceModelThatLiesIsRefused) {
   put(2, 1U << 31);
   write("tokenizer.model", with_charsmap(charsmap(std::string("o\0", 2))));
   EXPECT_THAT(load()->encode("lack", AddSpecial::kNo), load()->encode("lock", AddSpecial::kNo));
-  for (const std::string& bad : {charsmap("o"), std::string("\x04\x00\x00\x00\xFF\xFF\xFF\xFF", 8), charsmap("")}) {
+  for (const std::string& bad : {charsmap("o"), std::string("\x04\x00\x00\x00\xFF\xFF\xFF\xFF", 8), charsmap(""),
+                                 charsmap(std::string(2000, 'o') + '\0')}) {
     write("tokenizer.model", with_charsmap(bad));
     EXPECT_THROW(load(), FormatError);
   }
@@ -373,6 +374,10 @@ TEST_F(TokenizerFolder, ASentencePieceModelThatLiesIsRefused) {
   put(0, 4096U << 10);  // beyond the trie
   write("tokenizer.model", with_charsmap(charsmap(std::string("o\0", 2))));
   EXPECT_THROW(load(), FormatError);
+
+  // trainer_spec.treat_whitespace_as_suffix
+  write("tokenizer.model", sentence_piece_model() + ModelWriter::field(2, "\xC0\x01\x01"));
+  EXPECT_THROW(load(), InvalidInput);
 
   for (const std::string& piece : {std::string(300000, 'l'), std::string("l\0l", 3)}) {
     ModelWriter writer;

@@ -14,6 +14,7 @@ namespace {
 
 // Of one word: looking it up takes the third power of its length. Real files have 100 or 200.
 constexpr std::uint64_t kMostCharacters = 4096;
+constexpr std::size_t kMostPrefixBytes = 256;
 
 TokenId parse_unknown(const JsonView& view, const Vocabulary& vocabulary) {
   const auto unk = view.find("unk_token");
@@ -31,6 +32,9 @@ class WordPieceModel final : public TokenModel {
       : vocabulary_(Vocabulary::parse(view.at("vocab"))),
         unk_id_(parse_unknown(view, vocabulary_)),
         prefix_(view.string_or("continuing_subword_prefix", "##")) {
+    if (prefix_.size() > kMostPrefixBytes) {
+      view.fail(fmt::format("has a continuing_subword_prefix of more than {} bytes", kMostPrefixBytes));
+    }
     if (const auto limit = view.find("max_input_chars_per_word"))
       max_characters_ = limit->number_below(kMostCharacters + 1);
   }
