@@ -89,6 +89,7 @@ struct JinjaStatement {
   bool uses_caller = false;
   bool uses_varargs = false;
   bool uses_kwargs = false;
+  bool uses_loop = false;  // whether a for's body mentions it
 };
 
 struct JinjaBranch {

@@ -40,6 +40,12 @@ std::vector<JinjaExprPtr> parts_of(Parts... parts) {
 
 }  // namespace
 
+bool JinjaExpressionParser::mentions_since(std::size_t position, std::string_view name) const {
+  return std::any_of(tokens_.begin() + static_cast<std::ptrdiff_t>(position),
+                     tokens_.begin() + static_cast<std::ptrdiff_t>(at_),
+                     [&](const JinjaToken& token) { return token.kind == Token::kName && token.text == name; });
+}
+
 void JinjaExpressionParser::fail(std::string message) const {
   throw JinjaSyntaxError{std::move(message), current().line};
 }

@@ -23,6 +23,8 @@ class JinjaExpressionParser {
 
   [[noreturn]] void fail(std::string message) const;
   const JinjaToken& current() const { return tokens_[at_]; }
+  std::size_t position() const { return at_; }
+  bool mentions_since(std::size_t position, std::string_view name) const;
   const JinjaToken& ahead() const { return tokens_[at_ + 1 < tokens_.size() ? at_ + 1 : at_]; }
   JinjaToken next() { return current().kind == Token::kEnd ? current() : tokens_[at_++]; }
   bool is_operator(std::string_view text) const { return current().kind == Token::kOperator && current().text == text; }

@@ -135,23 +135,23 @@ JinjaInterpreter::Flow JinjaInterpreter::execute_if(const JinjaStatement& statem
   return execute(statement.otherwise);
 }
 
-JinjaValues JinjaInterpreter::filtered_items(const JinjaStatement& statement) {
-  JinjaValues items = iterate(evaluate(*statement.value));
-  if (statement.condition == nullptr) return items;
-  JinjaValues kept;
+bool JinjaInterpreter::passes(const JinjaStatement& loop, const JinjaValue& item) {
+  meter_.step();
   const Restore restore(scope_);
-  for (JinjaValue& item : items) {
-    meter_.step();
-    scope_ = inner_scope(scope_);
-    assign(*statement.target, item);
-    if (evaluate(*statement.condition).truth()) kept.push_back(std::move(item));
-    scope_ = scope_->parent;
-  }
-  return kept;
+  scope_ = inner_scope(scope_);
+  assign(*loop.target, item);
+  return evaluate(*loop.condition).truth();
 }
 
+// Items are asked for their condition when their turn comes: what a body has done counts. A body that asks its loop how
+// long it is, or what comes next, has them asked at once.
 JinjaInterpreter::Flow JinjaInterpreter::execute_for(const JinjaStatement& statement) {
-  JinjaLoop* const loop = own(std::make_unique<JinjaLoop>(filtered_items(statement)));
+  JinjaValues items = iterate(evaluate(*statement.value));
+  const bool asks_each = statement.condition != nullptr && !statement.uses_loop;
+  if (statement.condition != nullptr && !asks_each) {
+    std::erase_if(items, [&](const JinjaValue& item) { return !passes(statement, item); });
+  }
+  JinjaLoop* const loop = own(std::make_unique<JinjaLoop>(std::move(items)));
   const Restore restore(scope_);
   const std::shared_ptr<JinjaScope> outer = scope_;
   if (loop->num_items() == 0) {
@@ -162,8 +162,10 @@ JinjaInterpreter::Flow JinjaInterpreter::execute_for(const JinjaStatement& state
   bool has_ended = false;  // an iteration, neither broken off nor continued elsewhere: only then there is no else
   for (std::size_t i = 0; i < loop->num_items() && flow != Flow::kBreak; ++i) {
     meter_.step();
-    scope_ = inner_scope(outer);
+    scope_ = outer;
     loop->advance();
+    if (asks_each && !passes(statement, loop->current())) continue;
+    scope_ = inner_scope(outer);
     set("loop", JinjaValue(loop));
     assign(*statement.target, loop->current());
     flow = execute(statement.body);

@@ -90,7 +90,7 @@ class JinjaInterpreter {
   Flow capture(const JinjaBody& body, std::shared_ptr<JinjaScope> scope, std::string& captured);
   void assign(const JinjaExpr& target, JinjaValue value);
   void set(std::string_view name, JinjaValue value);
-  JinjaValues filtered_items(const JinjaStatement& statement);
+  bool passes(const JinjaStatement& loop, const JinjaValue& item);
 
   JinjaValue evaluate(const JinjaExpr& expr);
   JinjaValue no_element(const JinjaValue& object, const JinjaValue& key);

@@ -137,7 +137,9 @@ class Parser : public JinjaExpressionParser {
     skip_operator(":");
     expect_block_end();
     ++loop_depth_;
+    const std::size_t first = position();
     statement.body = parse_body({"endfor", "else"});
+    statement.uses_loop = mentions_since(first, "loop");
     --loop_depth_;
     if (next().text == "else") statement.otherwise = parse_block("endfor");
   }
