@@ -71,7 +71,6 @@ struct PlanArguments {
   bool json = false;
 };
 
-// A folder's model, or one of a known shape.
 // A plan needs no weights; where they are there, they say whether the head is one of its own.
 ModelDescription with_head_of(const std::string& folder, ModelDescription model) {
   PosixFileSystem files;
@@ -86,6 +85,7 @@ ModelDescription with_head_of(const std::string& folder, ModelDescription model)
   }
 }
 
+// A folder's model, or one of a known shape.
 Architecture find_architecture(const PlanArguments& arguments) {
   const std::vector<std::string> shapes = known_shapes();
   if (std::find(shapes.begin(), shapes.end(), arguments.model) == shapes.end()) {

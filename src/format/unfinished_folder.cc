@@ -14,7 +14,6 @@
 #include "format/whole_file.h"
 
 namespace sluice {
-
 namespace {
 
 bool is_of_model(std::string_view name) {
