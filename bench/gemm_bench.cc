@@ -103,17 +103,33 @@ class Operands {
   Gemm gemm_;
 };
 
-struct Timed {
-  double seconds = 0;
-  double gflops = 0;
-  double of_peak = 0;
-  std::vector<double> peaks_gflops;  // one of each round
+// What a product of a path is held against.
+struct Peaks {
+  explicit Peaks(WorkerTeam& team, GemmPath path) : alone(team, path) {
+    if (path == GemmPath::kAmxBf16) loaded.emplace(team, path, PeakLoop::kLoaded);
+  }
+
+  PeakMeter alone;
+  std::optional<PeakMeter> loaded;
+  std::vector<double> seen_alone;  // GFLOP/s, the best of each round
+  std::vector<double> seen_loaded;
 };
 
-// The median over rounds. In each, runs that are long enough to time take turns with looks at the peak, and the best of
-// either counts: a CPU that shares its cores and its power with neighbours changes its speed from one moment to the
-// next, for products and peak alike.
-Timed time_product(WorkerTeam& team, const Gemm& gemm, const PeakMeter& peak, GemmPath path, int num_rounds) {
+double gflop_of(const Gemm& gemm) {
+  const GemmExtents extents = gemm_extents(gemm);
+  return 2e-9 * static_cast<double>(extents.m) * static_cast<double>(extents.n) * static_cast<double>(extents.k);
+}
+
+struct Timed {
+  double seconds = 0;
+  double of_peak = 0;
+  std::optional<double> of_loaded_peak;
+};
+
+// The median over rounds. In each, runs that are long enough to time take turns with looks at the peaks, and the best
+// of each counts: a CPU that shares its cores and its power with neighbours changes its speed from one moment to the
+// next, for products and peaks alike.
+Timed time_product(WorkerTeam& team, const Gemm& gemm, GemmPath path, int num_rounds, Peaks& peaks) {
   constexpr double kWantedSeconds = 0.02;
   constexpr int kTurns = 3;
   const SteadyClock clock;
@@ -124,26 +140,28 @@ Timed time_product(WorkerTeam& team, const Gemm& gemm, const PeakMeter& peak, Ge
   };
   run(1);
   const auto num_times = static_cast<std::int64_t>(kWantedSeconds / std::max(run(1), 1e-6)) + 1;
-  const GemmExtents extents = gemm_extents(gemm);
-  const double gflop =
-      2e-9 * static_cast<double>(extents.m) * static_cast<double>(extents.n) * static_cast<double>(extents.k);
   std::vector<double> seconds;
   std::vector<double> shares;
-  Timed timed;
+  std::vector<double> loaded_shares;
+  const double gflop = gflop_of(gemm);
   for (int round = 0; round < num_rounds; ++round) {
     double best_seconds = std::numeric_limits<double>::infinity();
-    double best_gflops = 0;
+    double best_alone = 0;
+    double best_loaded = 0;
     for (int turn = 0; turn < kTurns; ++turn) {
       best_seconds = std::min(best_seconds, run(num_times));
-      best_gflops = std::max(best_gflops, peak.gflops());
+      best_alone = std::max(best_alone, peaks.alone.gflops());
+      if (peaks.loaded) best_loaded = std::max(best_loaded, peaks.loaded->gflops());
     }
     seconds.push_back(best_seconds);
-    shares.push_back(gflop / best_seconds / best_gflops);
-    timed.peaks_gflops.push_back(best_gflops);
+    shares.push_back(gflop / best_seconds / best_alone);
+    peaks.seen_alone.push_back(best_alone);
+    if (!peaks.loaded) continue;
+    loaded_shares.push_back(gflop / best_seconds / best_loaded);
+    peaks.seen_loaded.push_back(best_loaded);
   }
-  timed.seconds = median(std::move(seconds));
-  timed.gflops = gflop / timed.seconds;
-  timed.of_peak = median(std::move(shares));
+  Timed timed{.seconds = median(std::move(seconds)), .of_peak = median(std::move(shares)), .of_loaded_peak = {}};
+  if (peaks.loaded) timed.of_loaded_peak = median(std::move(loaded_shares));
   return timed;
 }
 
@@ -158,11 +176,10 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
   GemmBenchResult result;
   const bool has_amx = std::find(paths.begin(), paths.end(), GemmPath::kAmxBf16) != paths.end();
   if (has_amx) result.amx_zeros_gflops = measure_amx_zeros_gflops(team);
-  std::map<GemmPath, PeakMeter> meters;
-  std::map<GemmPath, std::vector<double>> peaks_gflops;
+  std::map<GemmPath, Peaks> peaks;
   for (const GemmPath path : paths) {
-    const PeakMeter& meter = meters.emplace(path, PeakMeter(team, path)).first->second;
-    peaks_gflops[path].push_back(meter.gflops());
+    Peaks& found = peaks.emplace(path, Peaks(team, path)).first->second;
+    found.seen_alone.push_back(found.alone.gflops());
   }
   std::uint64_t num_done = 0;
   for (const Shape3& shape : kShapes) {
@@ -171,9 +188,7 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
     const GemmPath path =
         options.path && gemm_path_takes(*options.path, shape.dtype) ? *options.path : best_gemm_path(shape.dtype);
     const Operands operands(shape);
-    Timed timed = time_product(team, operands.gemm(), meters.at(path), path, options.num_rounds);
-    auto& seen = peaks_gflops[path];
-    seen.insert(seen.end(), timed.peaks_gflops.begin(), timed.peaks_gflops.end());
+    const Timed timed = time_product(team, operands.gemm(), path, options.num_rounds, peaks.at(path));
     const auto weights = static_cast<std::uint64_t>(shape.n * shape.k) * size_bytes(shape.dtype);
     result.cases.push_back({.m = shape.m,
                             .n = shape.n,
@@ -181,13 +196,15 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
                             .dtype = shape.dtype,
                             .form = form_name(shape.form),
                             .path = path,
-                            .gflops = timed.gflops,
+                            .gflops = gflop_of(operands.gemm()) / timed.seconds,
                             .of_peak = timed.of_peak,
+                            .of_loaded_peak = timed.of_loaded_peak,
                             .weight_gb_per_s = gb_per_s(weights, timed.seconds)});
   }
-  for (auto& [path, seen] : peaks_gflops) {
-    const double best = *std::max_element(seen.begin(), seen.end());
-    result.peaks.push_back({.path = path, .gflops = median(std::move(seen)), .best_gflops = best});
+  for (auto& [path, found] : peaks) {
+    const double best = *std::max_element(found.seen_alone.begin(), found.seen_alone.end());
+    result.peaks.push_back({.path = path, .gflops = median(std::move(found.seen_alone)), .best_gflops = best});
+    if (!found.seen_loaded.empty()) result.amx_loaded_gflops = median(std::move(found.seen_loaded));
   }
   progress.report("bench gemm", num_done, std::size(kShapes));
   return result;

@@ -35,11 +35,13 @@ struct GemmBenchResult {
     std::string form;  // "x W^T", "dY W" or "dY^T X"
     GemmPath path = GemmPath::kBaseline;
     double gflops = 0;
-    double of_peak = 0;  // of the path's, as measured beside it
+    double of_peak = 0;                    // of the path's, as measured beside it
+    std::optional<double> of_loaded_peak;  // AMX: of the loop that loads its tiles, gemm_peak.h
     double weight_gb_per_s = 0;
   };
-  std::vector<Peak> peaks;                 // of every path that is available
-  std::optional<double> amx_zeros_gflops;  // AMX on zeros; see gemm_peak.h
+  std::vector<Peak> peaks;                  // of every path that is available
+  std::optional<double> amx_loaded_gflops;  // the median, with tiles that are loaded; see gemm_peak.h
+  std::optional<double> amx_zeros_gflops;   // on zeros
   std::vector<Case> cases;
 };
 

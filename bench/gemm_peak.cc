@@ -30,9 +30,11 @@ namespace {
 // Sums are of num_rounds products at most, so they stay far from infinity.
 float random_value(Random& random) { return static_cast<float>(random.next() >> 40) * 0x1p-23F - 1; }
 
+constexpr int kLoadedSteps = 4;  // 16 KiB of tiles: well inside any L1
+
 struct alignas(64) PeakOperands {
   float f32[4][16];
-  BF16 bf16[4][512];  // four tiles
+  BF16 bf16[4 * kLoadedSteps][512];  // tiles, two of rows and two of columns a step
 
   explicit PeakOperands(Random random) {
     for (auto& vector : f32) std::generate(std::begin(vector), std::end(vector), [&] { return random_value(random); });
@@ -112,34 +114,57 @@ __attribute__((target("avx512f,avx512bf16"))) double loop_avx512_bf16(std::int64
   return static_cast<double>(num_rounds) * kSums * 32 * 2;
 }
 
-enum class TileData : std::uint8_t { kRandom, kZero };
-
-__attribute__((target("amx-tile,amx-bf16"))) double loop_amx(std::int64_t num_rounds, const PeakOperands& operands,
-                                                             TileData data) {
+// Eight registers of 16 rows of 64 bytes, all cleared.
+__attribute__((target("amx-tile"))) void configure_tiles() {
   struct alignas(64) {
     std::uint8_t palette = 1;
     std::uint8_t zeros[15] = {};
     std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
     std::uint8_t num_rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   } config;
-  // Also clears all tiles.
   asm volatile("ldtilecfg %0" : : "m"(config));
-  if (data == TileData::kRandom) {
-    asm volatile(
-        "tileloadd (%0,%4,1), %%tmm4\n\ttileloadd (%1,%4,1), %%tmm5\n\t"
-        "tileloadd (%2,%4,1), %%tmm6\n\ttileloadd (%3,%4,1), %%tmm7"
-        :
-        : "r"(operands.bf16[0]), "r"(operands.bf16[1]), "r"(operands.bf16[2]), "r"(operands.bf16[3]),
-          "r"(std::int64_t{64})
-        : "memory");
-  }
+}
+
+constexpr double kStepOperations = 4.0 * 16 * 16 * 32 * 2;
+constexpr std::int64_t kTileRowBytes = 64;
+
+__attribute__((target("amx-tile"))) void load_tiles(const BF16 (*tiles)[512]) {
+  asm volatile(
+      "tileloadd (%0,%4,1), %%tmm6\n\ttileloadd (%1,%4,1), %%tmm7\n\t"
+      "tileloadd (%2,%4,1), %%tmm4\n\ttileloadd (%3,%4,1), %%tmm5"
+      :
+      : "r"(tiles[0]), "r"(tiles[1]), "r"(tiles[2]), "r"(tiles[3]), "r"(kTileRowBytes)
+      : "memory");
+}
+
+__attribute__((target("amx-tile,amx-bf16"))) void multiply_tiles() {
+  asm volatile(
+      "tdpbf16ps %tmm6, %tmm4, %tmm0\n\ttdpbf16ps %tmm7, %tmm4, %tmm1\n\t"
+      "tdpbf16ps %tmm6, %tmm5, %tmm2\n\ttdpbf16ps %tmm7, %tmm5, %tmm3");
+}
+
+enum class TileData : std::uint8_t { kRandom, kZero };
+
+__attribute__((target("amx-tile,amx-bf16"))) double loop_amx(std::int64_t num_rounds, const PeakOperands& operands,
+                                                             TileData data) {
+  configure_tiles();
+  if (data == TileData::kRandom) load_tiles(operands.bf16);
+  for (std::int64_t round = 0; round < num_rounds; ++round) multiply_tiles();
+  asm volatile("tilerelease");
+  return static_cast<double>(num_rounds) * kStepOperations;
+}
+
+__attribute__((target("amx-tile,amx-bf16"))) double loop_amx_loaded(std::int64_t num_rounds,
+                                                                    const PeakOperands& operands) {
+  configure_tiles();
   for (std::int64_t round = 0; round < num_rounds; ++round) {
-    asm volatile(
-        "tdpbf16ps %tmm6, %tmm4, %tmm0\n\ttdpbf16ps %tmm7, %tmm4, %tmm1\n\t"
-        "tdpbf16ps %tmm6, %tmm5, %tmm2\n\ttdpbf16ps %tmm7, %tmm5, %tmm3");
+    for (int step = 0; step < kLoadedSteps; ++step) {
+      load_tiles(operands.bf16 + 4 * step);
+      multiply_tiles();
+    }
   }
   asm volatile("tilerelease");
-  return static_cast<double>(num_rounds) * 4 * 16 * 16 * 32 * 2;
+  return static_cast<double>(num_rounds) * kLoadedSteps * kStepOperations;
 }
 
 struct Timing {
@@ -147,7 +172,8 @@ struct Timing {
   double operations = 0;  // of one thread
 };
 
-double loop(GemmPath path, std::int64_t num_rounds, const PeakOperands& operands) {
+double run_loop(GemmPath path, PeakLoop loop, std::int64_t num_rounds, const PeakOperands& operands) {
+  if (loop == PeakLoop::kLoaded) return loop_amx_loaded(num_rounds, operands);
   switch (path) {
     case GemmPath::kBaseline:
       return loop_baseline(num_rounds, operands);
@@ -197,14 +223,17 @@ std::int64_t enough_rounds(WorkerTeam& team, const Loop& loop_of) {
 
 }  // namespace
 
-PeakMeter::PeakMeter(WorkerTeam& team, GemmPath path) : team_(team), path_(path) {
+PeakMeter::PeakMeter(WorkerTeam& team, GemmPath path, PeakLoop loop) : team_(team), path_(path), loop_(loop) {
+  CHECK(loop == PeakLoop::kAlone || path == GemmPath::kAmxBf16, "only AMX loads tiles");
   const PeakOperands operands(Random(1));
-  num_rounds_ = enough_rounds(team, [&](std::int64_t num_rounds) { return loop(path, num_rounds, operands); });
+  num_rounds_ =
+      enough_rounds(team, [&](std::int64_t num_rounds) { return run_loop(path, loop, num_rounds, operands); });
 }
 
 double PeakMeter::gflops() const {
   const PeakOperands operands(Random(1));
-  return gflops_on_all(team_, num_rounds_, [&](std::int64_t num_rounds) { return loop(path_, num_rounds, operands); });
+  return gflops_on_all(team_, num_rounds_,
+                       [&](std::int64_t num_rounds) { return run_loop(path_, loop_, num_rounds, operands); });
 }
 
 double measure_amx_zeros_gflops(WorkerTeam& team) {

@@ -60,6 +60,8 @@ Json best_json(const GemmBenchResult& result, GemmPath path) {
   return nullptr;
 }
 
+Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
 Json to_json(const GemmBenchResult& result, const CpuInfo& cpu, int num_threads) {
   Json cases = Json::array();
   for (const GemmBenchResult::Case& one : result.cases) {
@@ -72,13 +74,15 @@ Json to_json(const GemmBenchResult& result, const CpuInfo& cpu, int num_threads)
               {"peak", name(one.path)},
               {"path", name(one.path)},
               {"form", one.form}};
+    if (one.of_loaded_peak) json["of_loaded_peak"] = *one.of_loaded_peak;
     if (one.m == 1) json["gb_per_s"] = one.weight_gb_per_s;
     cases.push_back(std::move(json));
   }
   return {{"amx_peak_gflops", peak_json(result, GemmPath::kAmxBf16)},
           {"cases", cases},
           {"amx_peak_best_gflops", best_json(result, GemmPath::kAmxBf16)},
-          {"amx_zeros_peak_gflops", result.amx_zeros_gflops ? Json(*result.amx_zeros_gflops) : Json(nullptr)},
+          {"amx_loaded_peak_gflops", optional_json(result.amx_loaded_gflops)},
+          {"amx_zeros_peak_gflops", optional_json(result.amx_zeros_gflops)},
           {"avx512_bf16_peak_gflops", peak_json(result, GemmPath::kAvx512Bf16)},
           {"avx512_peak_gflops", peak_json(result, GemmPath::kAvx512)},
           {"avx2_peak_gflops", peak_json(result, GemmPath::kAvx2)},
@@ -102,6 +106,9 @@ std::string to_text(const GemmBenchResult& result, const CpuInfo& cpu, int num_t
   for (const GemmBenchResult::Peak& peak : result.peaks) {
     peaks.push_back({std::string(name(peak.path)), fmt::format("{:.0f}", peak.gflops)});
   }
+  if (result.amx_loaded_gflops) {
+    peaks.push_back({"amx-bf16, loading tiles", fmt::format("{:.0f}", *result.amx_loaded_gflops)});
+  }
   if (result.amx_zeros_gflops) {
     peaks.push_back({"amx-bf16, on zeros", fmt::format("{:.0f}", *result.amx_zeros_gflops)});
   }
@@ -111,9 +118,11 @@ std::string to_text(const GemmBenchResult& result, const CpuInfo& cpu, int num_t
     rows.push_back({std::to_string(one.m), std::to_string(one.n), std::to_string(one.k), dtype_text(one.dtype),
                     one.form, std::string(name(one.path)), fmt::format("{:.0f}", one.gflops),
                     fmt::format("{:.2f}", one.of_peak), drawn(one.of_peak),
+                    one.of_loaded_peak ? fmt::format("{:.2f}", *one.of_loaded_peak) : "",
                     one.m == 1 ? fmt::format("{:.1f} GB/s", one.weight_gb_per_s) : ""});
   }
-  return text + render_table({"m", "n", "k", "type", "form", "path", "GFLOP/s", "of peak", "", "weights"}, rows);
+  return text +
+         render_table({"m", "n", "k", "type", "form", "path", "GFLOP/s", "of peak", "", "of loading", "weights"}, rows);
 }
 
 void bench_gemm(const GemmArguments& arguments) {
