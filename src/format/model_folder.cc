@@ -70,6 +70,17 @@ std::vector<std::string> other_wishes(const ConfigReader& config) {
   return keys;
 }
 
+// As paths in the model's folder.
+std::vector<std::string> named_templates(FileSystem& files, const std::string& folder) {
+  const std::string path = fmt::format("{}/{}", folder, kNamedTemplatesFolder);
+  if (!files.exists(path)) return {};
+  std::vector<std::string> names;
+  for (const std::string& name : files.list(path)) {
+    if (name.ends_with(".jinja")) names.push_back(fmt::format("{}/{}", kNamedTemplatesFolder, name));
+  }
+  return names;
+}
+
 }  // namespace
 
 ModelFolder look_into_model_folder(FileSystem& files, const std::string& path) {
@@ -78,11 +89,6 @@ ModelFolder look_into_model_folder(FileSystem& files, const std::string& path) {
   folder.path = path;
   folder.config = path_if_there(files, path, kConfigName);
   folder.generation_config = path_if_there(files, path, kGenerationConfigName);
-  folder.tokenizer_json = path_if_there(files, path, "tokenizer.json");
-  folder.tokenizer_model = path_if_there(files, path, "tokenizer.model");
-  folder.tokenizer_config = path_if_there(files, path, "tokenizer_config.json");
-  folder.special_tokens_map = path_if_there(files, path, "special_tokens_map.json");
-  folder.chat_template = path_if_there(files, path, "chat_template.jinja");
   folder.safetensors = path_if_there(files, path, kSafetensorsName);
   if (!folder.safetensors) folder.safetensors = path_if_there(files, path, kSafetensorsIndexName);
   return folder;
@@ -140,10 +146,15 @@ std::vector<std::string> copy_side_files(FileSystem& files, IoEngine& engine, co
   std::vector<std::string> names(kTokenizerNames.begin(), kTokenizerNames.end());
   if (which == SideFiles::kAll) names.insert(names.begin(), {kConfigName, kGenerationConfigName});
   std::erase_if(names, [&](const std::string& name) { return !files.exists(from_folder + "/" + name); });
+  const std::vector<std::string> named = named_templates(files, from_folder);
+  names.insert(names.end(), named.begin(), named.end());
+  const std::string named_folder = fmt::format("{}/{}", to_folder, kNamedTemplatesFolder);
+  if (!named.empty()) files.make_directory(named_folder);
   for (const std::string& name : names) {
     const std::string text = read_whole_file(files, engine, fmt::format("{}/{}", from_folder, name), kMaxSideFileBytes);
     write_whole_file(files, engine, fmt::format("{}/{}", to_folder, name), text);
   }
+  if (!named.empty()) files.sync_directory(named_folder);
   if (!names.empty()) files.sync_directory(to_folder);
   return names;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Hugging Face model folder holds besides its weights: which files there are, how text is to be generated, and
-// a copy of those files for a folder that new weights are saved to.
+// What a Hugging Face model folder holds besides its weights: its configuration, how text is to be generated, and a
+// copy of all such files for a folder that new weights are saved to.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,7 @@ struct ModelFolder {
   std::string path;
   std::optional<std::string> config;             // config.json
   std::optional<std::string> generation_config;  // generation_config.json
-  std::optional<std::string> tokenizer_json;
-  std::optional<std::string> tokenizer_model;  // SentencePiece
-  std::optional<std::string> tokenizer_config;
-  std::optional<std::string> special_tokens_map;
-  std::optional<std::string> chat_template;  // chat_template.jinja
-  std::optional<std::string> safetensors;    // model.safetensors, or else its index
+  std::optional<std::string> safetensors;        // model.safetensors, or else its index
 };
 
 // Throws InvalidInput where the folder is not one that can be read.
@@ -61,6 +56,8 @@ enum class SideFiles {
 };
 
 bool is_side_file(std::string_view name);
+// A folder in the model's, of chat templates that have a name.
+inline constexpr const char* kNamedTemplatesFolder = "additional_chat_templates";
 // Copies the side files that are there, each by rename, durable on return; returns their names. Weights are not copied.
 std::vector<std::string> copy_side_files(FileSystem& files, IoEngine& engine, const std::string& from_folder,
                                          const std::string& to_folder, SideFiles which);

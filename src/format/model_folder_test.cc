@@ -77,12 +77,18 @@ TEST_F(ModelFolderTest, SaysWhatIsThere) {
   const ModelFolder folder = look_into_model_folder(disk_, "/m");
   EXPECT_EQ(folder.config, "/m/config.json");
   EXPECT_EQ(folder.generation_config, std::nullopt);
-  EXPECT_EQ(folder.tokenizer_json, "/m/tokenizer.json");
-  EXPECT_EQ(folder.tokenizer_model, std::nullopt);
-  EXPECT_EQ(folder.chat_template, "/m/chat_template.jinja");
   EXPECT_EQ(folder.safetensors, "/m/model.safetensors.index.json");
   put_file(disk_, "/m/model.safetensors", "");
   EXPECT_EQ(look_into_model_folder(disk_, "/m").safetensors, "/m/model.safetensors");
+}
+
+TEST_F(ModelFolderTest, CopiesTemplatesThatHaveAName) {
+  put_file(disk_, "/m/additional_chat_templates/tool_use.jinja", "tools");
+  put_file(disk_, "/m/additional_chat_templates/notes.txt", "no template");
+  EXPECT_THAT(copy_side_files(disk_, engine_, "/m", "/new", SideFiles::kTokenizer),
+              ElementsAre("tokenizer.json", "chat_template.jinja", "additional_chat_templates/tool_use.jinja"));
+  EXPECT_EQ(text_of_file(disk_, "/new/additional_chat_templates/tool_use.jinja"), "tools");
+  EXPECT_THAT(disk_.list("/new/additional_chat_templates"), ElementsAre("tool_use.jinja"));
 }
 
 TEST_F(ModelFolderTest, CopiesSideFilesWithoutWeights) {

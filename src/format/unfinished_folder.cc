@@ -2,12 +2,12 @@
 #include "format/unfinished_folder.h"
 
 #include <algorithm>
+#include <exception>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "format/checkpoint.h"
 #include "format/model_folder.h"
@@ -18,7 +18,7 @@ namespace {
 
 bool is_of_model(std::string_view name) {
   if (name.ends_with(kPartSuffix)) name.remove_suffix(kPartSuffix.size());
-  return is_checkpoint_name(name) || is_side_file(name);
+  return is_checkpoint_name(name) || is_side_file(name) || name == kNamedTemplatesFolder;
 }
 
 }  // namespace
@@ -31,9 +31,14 @@ UnfinishedFolder::~UnfinishedFolder() {
   try {
     for (const std::string& name : files_.list(path_)) {
       const bool is_new = std::find(before_.begin(), before_.end(), name) == before_.end();
-      if (is_new && is_of_model(name)) files_.remove(path_ + "/" + name);
+      if (!is_new || !is_of_model(name)) continue;
+      const std::string path = path_ + "/" + name;
+      if (name == kNamedTemplatesFolder) {
+        for (const std::string& inner : files_.list(path)) remove_quietly(files_, path + "/" + inner);
+      }
+      remove_quietly(files_, path);
     }
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log_debug(fmt::format("'{}' keeps files of a failed attempt: {}", path_, error.what()));
   }
 }

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "format/handmade_files.h"
+#include "io/fake/fake_disk.h"
 #include "io/posix/posix_file.h"
 #include "io/scratch_directory.h"
 
@@ -23,6 +25,8 @@ TEST(UnfinishedFolder, TakesBackAModelsNewFilesAndNoOthers) {
                                    "config.json", "merges.txt.part", "notes.txt", "model-1.safetensors"}) {
       write(name);
     }
+    files.make_directory(directory.path("additional_chat_templates"));
+    write("additional_chat_templates/tool_use.jinja");
   }
   EXPECT_THAT(files.list(directory.path("")),
               testing::UnorderedElementsAre("tokenizer.json", "notes.txt", "model-1.safetensors"));
@@ -32,6 +36,19 @@ TEST(UnfinishedFolder, TakesBackAModelsNewFilesAndNoOthers) {
     folder.finish();
   }
   EXPECT_TRUE(files.exists(directory.path("config.json")));
+}
+
+TEST(UnfinishedFolder, OneThatCannotGoDoesNotKeepTheOthers) {
+  FakeDisk disk;
+  {
+    const UnfinishedFolder folder(disk, "/m");
+    put_file(disk, "/m/config.json", "{}");
+    put_file(disk, "/m/model.safetensors", "weights");
+    disk.set_hook([](const FakeOperation& op) {
+      return op.op == FakeOp::kRemove && op.path.ends_with("config.json") ? Fault::kEio : Fault::kNone;
+    });
+  }
+  EXPECT_THAT(disk.list("/m"), testing::ElementsAre("config.json"));
 }
 
 }  // namespace

@@ -52,6 +52,9 @@ class FileSystem {
   virtual void require_directory(const std::string& path, OpenMode mode) = 0;
   virtual std::vector<std::string> list(const std::string& directory) = 0;  // names, sorted
   virtual void rename(const std::string& from, const std::string& to) = 0;
+  // Of a folder that is there already, nothing is made.
+  virtual void make_directory(const std::string& path) = 0;
+  // A file, or a folder that is empty; nothing happens where there is none.
   virtual void remove(const std::string& path) = 0;
   // Makes earlier creations, renames and removals in the directory survive a power cut.
   virtual void sync_directory(const std::string& directory) = 0;

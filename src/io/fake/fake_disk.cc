@@ -128,7 +128,10 @@ std::unique_ptr<File> FakeDisk::open(const std::string& path, OpenMode mode, Cac
 bool FakeDisk::exists(const std::string& path) {
   const std::scoped_lock guard(mutex_);
   require_power();
-  return names_.contains(path);
+  const auto at = names_.lower_bound(path);
+  if (at != names_.end() && at->first == path) return true;
+  const auto inside = names_.lower_bound(path + "/");
+  return inside != names_.end() && inside->first.starts_with(path + "/");
 }
 
 bool FakeDisk::writable(const std::string&) { return true; }
@@ -153,6 +156,11 @@ void FakeDisk::rename(const std::string& from, const std::string& to) {
   CHECK(parent(from) == parent(to), "renames stay in a directory");
   begin(FakeOp::kRename, to);
   change_name({.directory = parent(to), .removed = from, .added = to, .inode = names_.at(from)});
+}
+
+void FakeDisk::make_directory(const std::string&) {
+  const std::scoped_lock guard(mutex_);
+  require_power();
 }
 
 void FakeDisk::remove(const std::string& path) {

@@ -76,6 +76,7 @@ class FakeDisk : public FileSystem {
   void require_directory(const std::string& path, OpenMode mode) override;
   std::vector<std::string> list(const std::string& directory) override;
   void rename(const std::string& from, const std::string& to) override;
+  void make_directory(const std::string& path) override;  // a folder is there as long as something is in it
   void remove(const std::string& path) override;
   void sync_directory(const std::string& directory) override;
   std::uint64_t free_bytes(const std::string& directory) override;

@@ -125,8 +125,9 @@ void PosixFileSystem::require_directory(const std::string& path, OpenMode mode) 
 std::vector<std::string> PosixFileSystem::list(const std::string& directory) {
   std::error_code status;
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, status)) {
-    names.push_back(entry.path().filename().string());
+  std::filesystem::directory_iterator entry(directory, status);
+  for (; !status && entry != std::filesystem::directory_iterator(); entry.increment(status)) {
+    names.push_back(entry->path().filename().string());
   }
   if (status) throw_io_failure(status.value(), "list", directory);
   std::sort(names.begin(), names.end());
@@ -137,8 +138,13 @@ void PosixFileSystem::rename(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) throw_io_failure(errno, "put in place", to);
 }
 
+void PosixFileSystem::make_directory(const std::string& path) {
+  constexpr mode_t kAsUmaskLeavesIt = 0777;
+  if (::mkdir(path.c_str(), kAsUmaskLeavesIt) != 0 && errno != EEXIST) throw_io_failure(errno, "make", path);
+}
+
 void PosixFileSystem::remove(const std::string& path) {
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_io_failure(errno, "remove", path);
+  if (std::remove(path.c_str()) != 0 && errno != ENOENT) throw_io_failure(errno, "remove", path);
 }
 
 void PosixFileSystem::sync_directory(const std::string& directory) {
