@@ -140,9 +140,9 @@ class Memory(unittest.TestCase):
     def test_a_model_many_times_its_budget_streams_within_it(self):
         with tempfile.TemporaryDirectory() as scratch:
             folder = os.path.join(scratch, "model")
-            total = self.make_sparse_model(folder, layers=24)
-            budget = 100 * MIB
-            self.assertGreater(total, 7 * budget)
+            total = self.make_sparse_model(folder, layers=128)
+            budget = 512 * MIB
+            self.assertGreater(total, 4096 * MIB)
             code, out, peak = peak_bytes("generate", "--model", folder, "--prompt-ids", "1,2,3", "--max-new-tokens", 2,
                                          "--host", budget, "--threads", 2, "--json")
             self.assertEqual(code, 0)
@@ -194,6 +194,55 @@ class Init(Refusals):
         self.assert_refused(generate("--model", self.folder, "--prompt-ids", "1"), 2, path, "mamba")
         os.remove(path)
         self.assert_refused(run("model", "show", self.folder), 2, self.folder, "config.json")
+
+
+class Show(unittest.TestCase):
+    """What a folder holds for text: the files that are used, and why they cannot be."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = os.path.join(scratch.name, "model")
+        shutil.copytree(LLAMA, self.folder)
+
+    def write(self, name, content):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write(content if isinstance(content, str) else json.dumps(content))
+
+    def report(self):
+        done = run("model", "show", self.folder, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_files_of_text_go_by_the_names_they_are_used_under(self):
+        self.assertEqual([self.report()[key] for key in ("tokenizer", "chat_template")], ["none", "none"])
+        self.write("vocab.json", {"<|endoftext|>": 0, "a": 1})
+        self.write("merges.txt", "#version: 0.2\n")
+        self.write("tokenizer_config.json", {"chat_template": "{{ messages }}"})
+        expected = {"tokenizer": "vocab.json", "chat_template": "tokenizer_config.json", "tokenizer_unsupported": None,
+                    "chat_template_unsupported": None, "supported": True}
+        self.assertEqual({**self.report(), **expected}, self.report())
+        self.write("chat_template.json", {"chat_template": "{{ messages }}"})
+        self.assertEqual(self.report()["chat_template"], "chat_template.json")
+        self.write("additional_chat_templates/tool_use.jinja", "{{ messages }}")
+        self.assertEqual(self.report()["chat_template"], "additional_chat_templates/tool_use.jinja")
+        self.write("chat_template.jinja", "{{ messages }}")
+        self.assertEqual(self.report()["chat_template"], "chat_template.jinja")
+        done = generate("--model", self.folder, "--prompt-ids", "1", "--max-new-tokens", 1, "--json")
+        self.assertIsNotNone(json.loads(done.stdout)["text"])
+
+    def test_what_cannot_be_used_is_told_with_the_reason(self):
+        self.write("tokenizer.json", {"model": {"type": "Magic"}})
+        self.write("chat_template.jinja", "{% for m in %}")
+        report = self.report()
+        self.assertTrue(report["supported"])
+        self.assertIn("Magic", report["tokenizer_unsupported"])
+        self.assertIn("chat_template.jinja", report["chat_template_unsupported"])
+        shown = run("model", "show", self.folder).stdout
+        for part in ("yes, but not its tokenizer", "Magic", "chat_template.jinja"):
+            self.assertIn(part, shown)
 
 
 class Generate(Refusals):
@@ -252,6 +301,12 @@ class Generate(Refusals):
             done = generate_as({"max_length": 3})
             self.assert_refused(done, 2, "max_length is 3", "--max-new-tokens")
             self.assertEqual(generate_as({"max_length": 3}, "--max-new-tokens", 1).returncode, 0)
+            # Makers may let more follow than there is memory for; a user is taken at their word.
+            done = generate_as({"max_length": 100000}, "--host", "1MiB")
+            self.assertRegex(done.stderr, r"makers let 99997 tokens follow, .* memory for \d+: raise --host .*--max-new-tokens")
+            self.assertIn(f"for {len(json.loads(done.stdout)['ids'])}:", done.stderr)
+            done = generate_as({}, "--host", "1MiB", "--max-new-tokens", 100000)
+            self.assert_refused(done, 1, "1 MiB", "--host")
             # Nobody says how many to draw among: 50, as in transformers. At this heat nearly any of the 67 would do.
             options = ["--temperature", 100, "--max-new-tokens", 200, "--seed", 3]
             ids = [json.loads(generate_as(makers, *options).stdout)["ids"]

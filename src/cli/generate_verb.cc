@@ -114,10 +114,10 @@ GenerationConfig read_makers_wishes(const ModelFolder& folder, const ConfigReade
 }
 
 // How many tokens the makers want after a prompt.
-std::int64_t wanted_tokens(const GenerationConfig& makers, std::size_t prompt_tokens) {
+std::int64_t wanted_tokens(const GenerationConfig& makers, std::int64_t prompt_tokens) {
   if (makers.max_new_tokens) return *makers.max_new_tokens;
   if (!makers.max_length) return kDefaultNewTokens;
-  const std::int64_t left = *makers.max_length - static_cast<std::int64_t>(prompt_tokens);
+  const std::int64_t left = *makers.max_length - prompt_tokens;
   if (left > 0) return left;
   throw InvalidInput(
       fmt::format("the prompt has {} tokens, but the model's max_length is {}: shorten it, or say how "
@@ -164,14 +164,34 @@ std::uint64_t choose_budget(const std::string& host) {
 }
 
 // Learned positions end somewhere; turned ones go on, beyond what the model has seen.
-std::int64_t room_for(const Architecture& arch, std::size_t prompt_tokens, std::int64_t wanted_tokens) {
+std::int64_t room_for(const Architecture& arch, std::int64_t prompt_tokens, std::int64_t wanted_tokens) {
   if (arch.learned_positions == 0) return wanted_tokens;
-  const std::int64_t left = arch.learned_positions - arch.position_offset - static_cast<std::int64_t>(prompt_tokens);
+  const std::int64_t left = arch.learned_positions - arch.position_offset - prompt_tokens;
   if (left <= 0) {
     throw InvalidInput(fmt::format("the prompt has {} tokens, but the model has positions for {}: shorten it",
                                    prompt_tokens, arch.learned_positions - arch.position_offset));
   }
   return std::min(wanted_tokens, left);
+}
+
+// The whole document's tokens. What the user asks for is kept to, or refused where it is made room for; what the makers
+// ask for gives way to memory.
+std::int64_t choose_capacity(const GenerateArguments& arguments, const GenerationConfig& makers,
+                             const Architecture& arch, std::int64_t prompt_tokens, MemoryPlan plan) {
+  const std::int64_t wanted =
+      arguments.max_new_tokens ? *arguments.max_new_tokens : wanted_tokens(makers, prompt_tokens);
+  const std::int64_t new_tokens = room_for(arch, prompt_tokens, std::clamp(wanted, std::int64_t{1}, kMostNewTokens));
+  plan.capacity_tokens = prompt_tokens + new_tokens;
+  if (arguments.max_new_tokens) return plan.capacity_tokens;
+  const std::int64_t room =
+      ModelMemory::room_tokens(arch, plan, prompt_tokens + std::min(new_tokens, kDefaultNewTokens));
+  if (room < plan.capacity_tokens) {
+    fmt::print(stderr,
+               "sluice: the model's makers let {} tokens follow, but beside its weights there is memory for {}: raise "
+               "--host for more, or say how many with --max-new-tokens\n",
+               new_tokens, room - prompt_tokens);
+  }
+  return room;
 }
 
 void generate(const GenerateArguments& arguments) {
@@ -189,14 +209,16 @@ void generate(const GenerateArguments& arguments) {
                folder.generation_config.value_or(config.where()), fmt::join(makers.others, ", "));
   }
   std::unique_ptr<const Tokenizer> tokenizer;
-  if (folder.tokenizer_json || folder.tokenizer_model || arguments.prompt_ids.empty()) {
+  if (arguments.prompt_ids.empty() || find_tokenizer_file(arguments.folder)) {
     tokenizer = load_tokenizer(arguments.folder);
   }
   const std::vector<std::int32_t> prompt = read_prompt(arguments, tokenizer.get());
-  const std::int64_t max_new_tokens =
-      room_for(model.arch, prompt.size(),
-               std::clamp(arguments.max_new_tokens ? *arguments.max_new_tokens : wanted_tokens(makers, prompt.size()),
-                          std::int64_t{1}, kMostNewTokens));
+  const auto prompt_tokens = static_cast<std::int64_t>(prompt.size());
+  MemoryPlan plan{.budget_bytes = choose_budget(arguments.host),
+                  .dtype = parse_dtype_option(arguments.dtype),
+                  .num_threads = std::max<std::size_t>(arguments.threads, 1)};
+  plan.capacity_tokens = choose_capacity(arguments, makers, model.arch, prompt_tokens, plan);
+  const std::int64_t max_new_tokens = plan.capacity_tokens - prompt_tokens;
   const CheckpointSlices slices(checkpoint, model);
   Sampler sampler(sampling);
 
@@ -204,12 +226,7 @@ void generate(const GenerateArguments& arguments) {
   const ProgressSink progress = display.sink();
   SteadyClock clock;
   Stopwatch load_time(clock);
-  ModelMemory memory(slices, model.arch,
-                     {.budget_bytes = choose_budget(arguments.host),
-                      .capacity_tokens = static_cast<std::int64_t>(prompt.size()) + max_new_tokens,
-                      .dtype = parse_dtype_option(arguments.dtype),
-                      .num_threads = std::max<std::size_t>(arguments.threads, 1)},
-                     progress);
+  ModelMemory memory(slices, model.arch, plan, progress);
   display.finish();
   const double load_s = load_time.seconds();
 

@@ -28,6 +28,7 @@
 #include "model/known_shapes.h"
 #include "model/model_report.h"
 #include "model/random_weights.h"
+#include "text/text_report.h"
 #include "text/tokenizer.h"
 
 namespace sluice {
@@ -50,7 +51,15 @@ struct InitArguments {
   std::string quantize;
 };
 
-void print_report(const ModelReport& report) {
+std::string drawn(const TextReport::Part& part) { return part.file ? on_one_line(*part.file) : "none"; }
+
+std::string support(const ModelReport& report, const TextReport& text) {
+  if (report.unsupported) return "no";
+  if (text.tokenizer.unsupported) return "yes, but not its tokenizer";
+  return text.chat_template.unsupported ? "yes, but not its chat template" : "yes";
+}
+
+void print_report(const ModelReport& report, const TextReport& text) {
   std::vector<std::vector<std::string>> rows{
       {"family", fmt::format("{}{}", on_one_line(report.family),
                              report.architecture.empty() ? "" : "  (" + on_one_line(report.architecture) + ")")},
@@ -68,9 +77,9 @@ void print_report(const ModelReport& report) {
     rows.push_back({"vocabulary", fmt::format("{}{}", arch.vocab, arch.tied_head ? ", head tied" : "")});
     rows.push_back({"context", fmt::format("{} tokens", arch.max_positions)});
   }
-  rows.push_back({"tokenizer", report.tokenizer});
-  rows.push_back({"chat template", report.chat_template});
-  rows.push_back({"supported", report.unsupported ? "no" : "yes"});
+  rows.push_back({"tokenizer", drawn(text.tokenizer)});
+  rows.push_back({"chat template", drawn(text.chat_template)});
+  rows.push_back({"supported", support(report, text)});
   fmt::print("{}", render_table({"model", report.folder}, rows));
   if (!report.slices.empty()) {
     std::vector<std::vector<std::string>> slices;
@@ -81,23 +90,30 @@ void print_report(const ModelReport& report) {
     }
     fmt::print("\n{}", render_table({"slice", "number", "parameters each", "bf16 each"}, slices));
   }
-  if (report.unsupported) fmt::print("\n{}\n", *report.unsupported);
+  for (const auto& reason : {report.unsupported, text.tokenizer.unsupported, text.chat_template.unsupported}) {
+    if (reason) fmt::print("\n{}\n", on_one_line(*reason, kMaxSentenceBytes));
+  }
 }
 
-void print_json(const ModelReport& report) {
-  nlohmann::ordered_json json{
-      {"folder", report.folder},
-      {"family", report.family},
-      {"architecture", report.architecture},
-      {"supported", !report.unsupported},
-      {"unsupported", report.unsupported ? nlohmann::ordered_json(*report.unsupported) : nullptr},
-      {"parameters", report.num_parameters},
-      {"dtype", report.dtype},
-      {"checkpoint_bytes", nullptr},
-      {"shards", report.num_shards},
-      {"tokenizer", report.tokenizer},
-      {"chat_template", report.chat_template},
-      {"slices", nlohmann::ordered_json::array()}};
+nlohmann::ordered_json or_null(const std::optional<std::string>& text) {
+  return text ? nlohmann::ordered_json(*text) : nullptr;
+}
+
+void print_json(const ModelReport& report, const TextReport& text) {
+  nlohmann::ordered_json json{{"folder", report.folder},
+                              {"family", report.family},
+                              {"architecture", report.architecture},
+                              {"supported", !report.unsupported},
+                              {"unsupported", or_null(report.unsupported)},
+                              {"parameters", report.num_parameters},
+                              {"dtype", report.dtype},
+                              {"checkpoint_bytes", nullptr},
+                              {"shards", report.num_shards},
+                              {"tokenizer", text.tokenizer.file.value_or("none")},
+                              {"tokenizer_unsupported", or_null(text.tokenizer.unsupported)},
+                              {"chat_template", text.chat_template.file.value_or("none")},
+                              {"chat_template_unsupported", or_null(text.chat_template.unsupported)},
+                              {"slices", nlohmann::ordered_json::array()}};
   if (report.checkpoint_bytes) json["checkpoint_bytes"] = *report.checkpoint_bytes;
   if (report.arch) {
     const Architecture& arch = *report.arch;
@@ -124,7 +140,8 @@ void show(const ShowArguments& arguments) {
   PosixFileSystem files;
   ThreadsEngine engine(1);
   const ModelReport report = report_model(files, engine, arguments.folder);
-  arguments.json ? print_json(report) : print_report(report);
+  const TextReport text = report_text(arguments.folder);
+  arguments.json ? print_json(report, text) : print_report(report, text);
 }
 
 // Texts end where the tokenizer says; its ids must have rows.

@@ -29,6 +29,7 @@
 #include "cli/terminal.h"
 #include "cli/work_display.h"
 #include "format/checkpoint.h"
+#include "format/json_text.h"
 #include "format/model_folder.h"
 #include "io/posix/posix_file.h"
 #include "io/threads/threads_engine.h"
@@ -80,7 +81,8 @@ ModelDescription with_head_of(const std::string& folder, ModelDescription model)
     const Checkpoint checkpoint(files, engine, folder);
     return with_own_head(model, checkpoint);
   } catch (const Error& error) {
-    fmt::print(stderr, "sluice: planned with a tied head, as config.json has it: {}\n", error.what());
+    fmt::print(stderr, "sluice: planned with a tied head, as config.json has it: {}\n",
+               on_one_line(error.what(), kMaxSentenceBytes));
     return model;
   }
 }

@@ -41,8 +41,7 @@ int end_output() {
 
 // What is told is one line, whatever a file's names and texts brought into it.
 int report(const std::exception& error, int exit_code) {
-  constexpr std::size_t kMaxBytes = 2000;
-  std::fprintf(stderr, "sluice: %s\n", on_one_line(error.what(), kMaxBytes).c_str());
+  std::fprintf(stderr, "sluice: %s\n", on_one_line(error.what(), kMaxSentenceBytes).c_str());
   return exit_code;
 }
 

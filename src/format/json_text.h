@@ -24,6 +24,7 @@ nlohmann::json parse_json(std::string_view text, const std::string& where,
 nlohmann::json read_json_file(const std::string& path, std::uint64_t max_bytes);
 
 inline constexpr std::size_t kMaxQuotedBytes = 96;
+inline constexpr std::size_t kMaxSentenceBytes = 2000;
 
 // Text of a file as part of a sentence: without control characters, cut where it is long.
 std::string on_one_line(std::string_view text, std::size_t max_bytes = kMaxQuotedBytes);

@@ -62,7 +62,7 @@ std::string scaling_name(const ConfigReader& settings, Scalings scalings) {
   if (name == "su") return "longrope";
   if (scalings == Scalings::kAll || name == "default" || name == "longrope") return name;
   if (name == "yarn") return "longrope";
-  settings.fail("rope_type", "longrope, the only scaling that this family has");
+  settings.fail(settings.has("rope_type") ? "rope_type" : "type", "longrope, the only scaling that this family has");
 }
 
 // What a scaled rope was trained with, and how far it is stretched where nobody says.

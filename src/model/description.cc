@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/description.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -65,6 +68,15 @@ void refuse_what_no_family_has(const ConfigReader& config) {
   }
 }
 
+// A model for text and images has a text model within, which may be one that is known.
+std::string text_part(const ConfigReader& config) {
+  if (!config.has("text_config") || !config.json().at("text_config").is_object()) return "";
+  const std::string type = config.require_object("text_config").text_or("model_type", "");
+  const std::vector<std::string> known = known_families();
+  if (std::find(known.begin(), known.end(), type) == known.end()) return "";
+  return fmt::format(", of which it knows the part for text, '{}': save that as a model of its own", type);
+}
+
 }  // namespace
 
 nlohmann::ordered_json nf4_quantization_config(DType dtype) {
@@ -98,8 +110,8 @@ ModelDescription describe_model(const ConfigReader& config) {
     }
     return model;
   }
-  throw InvalidInput(fmt::format("{}: Sluice does not know the model type '{}'; it knows {}", config.where(),
-                                 on_one_line(model_type), fmt::join(known_families(), ", ")));
+  throw InvalidInput(fmt::format("{}: Sluice does not know the model type '{}'{}; it knows {}", config.where(),
+                                 on_one_line(model_type), text_part(config), fmt::join(known_families(), ", ")));
 }
 
 }  // namespace sluice

@@ -49,6 +49,9 @@ void expect_refused(const Refusal& refusal) {
 TEST(Description, WhatSluiceDoesNotDoIsRefusedByName) {
   const std::vector<Refusal> refusals = {
       {"llama-2-7b", {{"model_type", "mamba"}}, {"'mamba'", "llama", "qwen3"}},
+      {"gemma-3-1b",
+       {{"model_type", "gemma3"}, {"text_config", {{"model_type", "gemma3_text"}}}},
+       {"'gemma3'", "part for text, 'gemma3_text'"}},
       {"llama-2-7b", {{"quantization_config", {{"quant_method", "gptq"}}}}, {"quantized", "quantization_config"}},
       {"falcon-7b", {{"alibi", true}}, {"alibi", "ALiBi"}},
       {"opt-13b", {{"do_layer_norm_before", false}}, {"do_layer_norm_before", "OPT-350m"}},
@@ -124,7 +127,8 @@ TEST(Description, RopeSettingsWithoutMeaningAreRefused) {
       {"llama-2-7b",
        {{"partial_rotary_factor", 0.5}, {"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}},
        {"partial_rotary_factor", "llama"}},
-      {"phi-4", {{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}}, {"rope_scaling", "longrope"}},
+      {"phi-4", {{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}}, {"rope_scaling.rope_type", "longrope"}},
+      {"phi-4", {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}}}, {"rope_scaling.type", "linear", "longrope"}},
   };
   for (const Refusal& refusal : refusals) expect_refused<FormatError>(refusal);
 }

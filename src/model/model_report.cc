@@ -51,19 +51,6 @@ std::vector<SliceSummary> summarise_slices(const Architecture& arch) {
   return summaries;
 }
 
-std::string tokenizer_of(const ModelFolder& folder) {
-  if (folder.tokenizer_json) return "tokenizer.json";
-  return folder.tokenizer_model ? "tokenizer.model" : "none";
-}
-
-std::string template_of(const ModelFolder& folder) {
-  if (folder.chat_template) return "chat_template.jinja";
-  if (folder.tokenizer_config && read_config(*folder.tokenizer_config).has("chat_template")) {
-    return "tokenizer_config.json";
-  }
-  return "none";
-}
-
 void count_tensors(const Checkpoint& checkpoint, ModelReport& report) {
   std::set<std::string> dtypes;
   std::uint64_t num_elements = 0;
@@ -92,9 +79,6 @@ ModelReport report_model(FileSystem& files, IoEngine& engine, const std::string&
   if (const auto architectures = config_architectures(config); !architectures.empty()) {
     report.architecture = architectures.front();
   }
-  report.tokenizer = tokenizer_of(found);
-  report.chat_template = template_of(found);
-
   std::optional<ModelDescription> model;
   try {
     model = describe_model(config);

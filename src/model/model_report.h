@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model folder holds and whether Sluice can run it, for people. A model that it cannot run is a report, not a
-// failure; a folder that is no model at all is one.
+// What weights a model folder holds and whether Sluice can run them, for people. A model that it cannot run is a
+// report, not a failure; a folder that is no model at all is one.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,6 @@ struct ModelReport {
   std::string dtype;  // of the checkpoint: "BF16", or "BF16 and F32"
   std::optional<std::uint64_t> checkpoint_bytes;
   std::uint64_t num_shards = 0;
-  std::string tokenizer;      // the file, or "none"
-  std::string chat_template;  // the file, or "none"
   std::vector<SliceSummary> slices;
   std::optional<std::string> unsupported;  // why, in one sentence
 };

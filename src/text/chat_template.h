@@ -56,6 +56,10 @@ class ChatTemplate {
   nlohmann::ordered_json variables_;
 };
 
+// The file that has the template which load() would use without a wish, or else the first of those with a name; nothing
+// where the folder has no template. The folder is not part of it.
+std::optional<std::string> find_chat_template_file(const std::string& model_directory);
+
 // The template that load() would use without a wish, as it is written; nothing where the folder has none.
 std::optional<std::string> find_chat_template_text(const std::string& model_directory);
 

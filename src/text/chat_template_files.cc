@@ -22,6 +22,9 @@ using Json = nlohmann::ordered_json;
 // Templates have some kilobytes; tokenizer_config.json lists added tokens, a megabyte in the longest.
 constexpr std::uintmax_t kMaxTemplateBytes = std::uintmax_t{16} << 20;
 
+constexpr const char* kTemplateName = "chat_template.jinja";
+constexpr const char* kNamedTemplates = "additional_chat_templates";
+
 std::optional<std::string> read_if_there(const std::filesystem::path& path) {
   std::error_code failure;
   require_regular_file(path.string());
@@ -52,13 +55,16 @@ std::optional<Json> read_json_if_there(const std::filesystem::path& path) {
 struct TemplateSource {
   std::string text;
   std::string where;
+  std::string file;  // in the folder
 };
 using TemplateSources = std::map<std::string, TemplateSource>;  // by name
 
 // A string, or a list of objects with a name and a template.
-void add_templates(TemplateSources& templates, const Json& json, const std::string& where) {
+void add_templates(TemplateSources& templates, const Json& json, const std::filesystem::path& path) {
+  const std::string where = path.string();
+  const std::string file = path.filename().string();
   if (json.is_string()) {
-    templates.insert({"default", {json.get<std::string>(), "the chat template in " + where}});
+    templates.insert({"default", {json.get<std::string>(), "the chat template in " + where, file}});
     return;
   }
   const auto fail = [&] {
@@ -70,7 +76,7 @@ void add_templates(TemplateSources& templates, const Json& json, const std::stri
     if (!item["name"].is_string() || !item["template"].is_string()) fail();
     const auto name = item["name"].get<std::string>();
     templates.insert(
-        {name, {item["template"].get<std::string>(), fmt::format("the chat template {} in {}", name, where)}});
+        {name, {item["template"].get<std::string>(), fmt::format("the chat template {} in {}", name, where), file}});
   }
 }
 
@@ -83,22 +89,23 @@ Json special_tokens(const std::filesystem::path& directory) {
 TemplateSources find_templates(const std::filesystem::path& directory, const Json& config) {
   TemplateSources templates;
   std::error_code failure;
-  if (auto text = read_if_there(directory / "chat_template.jinja")) {
-    templates.insert({"default", {std::move(*text), (directory / "chat_template.jinja").string()}});
+  if (auto text = read_if_there(directory / kTemplateName)) {
+    templates.insert({"default", {std::move(*text), (directory / kTemplateName).string(), kTemplateName}});
   }
-  for (const auto& entry : std::filesystem::directory_iterator(directory / "additional_chat_templates", failure)) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory / kNamedTemplates, failure)) {
     if (entry.path().extension() != ".jinja") continue;
     if (auto text = read_if_there(entry.path())) {
-      templates.insert({entry.path().stem().string(), {std::move(*text), entry.path().string()}});
+      const std::filesystem::path file = std::filesystem::path(kNamedTemplates) / entry.path().filename();
+      templates.insert({entry.path().stem().string(), {std::move(*text), entry.path().string(), file.string()}});
     }
   }
   if (templates.empty()) {
     const std::filesystem::path path = directory / "chat_template.json";
     const std::optional<Json> json = read_json_if_there(path);
-    if (json && json->contains("chat_template")) add_templates(templates, (*json)["chat_template"], path.string());
+    if (json && json->contains("chat_template")) add_templates(templates, (*json)["chat_template"], path);
   }
   if (templates.empty() && config.contains("chat_template") && !config["chat_template"].is_null()) {
-    add_templates(templates, config["chat_template"], (directory / "tokenizer_config.json").string());
+    add_templates(templates, config["chat_template"], directory / "tokenizer_config.json");
   }
   return templates;
 }
@@ -108,6 +115,14 @@ Json read_tokenizer_config(const std::filesystem::path& directory) {
 }
 
 }  // namespace
+
+std::optional<std::string> find_chat_template_file(const std::string& model_directory) {
+  const std::filesystem::path directory(model_directory);
+  const TemplateSources templates = find_templates(directory, read_tokenizer_config(directory));
+  if (templates.empty()) return std::nullopt;
+  const auto found = templates.find("default");
+  return (found == templates.end() ? templates.begin() : found)->second.file;
+}
 
 std::optional<std::string> find_chat_template_text(const std::string& model_directory) {
   const std::filesystem::path directory(model_directory);

@@ -76,8 +76,12 @@ class TokenStream {
   std::unique_ptr<TextAssembler> assembler_;
 };
 
-// From tokenizer.json, else tokenizer.model, with tokenizer_config.json where there is one. Throws InvalidInput where
-// the folder has neither, IoError, and FormatError that names file and key.
+// The file of a folder that its tokenizer is made from: tokenizer.json, else tokenizer.model, else vocab.json (which
+// merges.txt belongs to); nothing where there is none.
+std::optional<std::string> find_tokenizer_file(const std::string& model_dir);
+
+// From that file, with tokenizer_config.json and others where they are there. Throws InvalidInput where the folder has
+// none, IoError, and FormatError that names file and key.
 std::unique_ptr<const Tokenizer> load_tokenizer(const std::string& model_dir);
 
 // From the bytes of a tokenizer.json; `where` names them in failures.
