@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 from gguf_file import read_gguf
-from safetensors_files import read_tensors
+from safetensors_files import read_tensors, write_tensors
 from sluice_process import interrupt_when, peak_bytes, run
 
 REPOSITORY = sys.argv.pop(1)
@@ -327,6 +327,12 @@ class Exporting(unittest.TestCase):
         self.assert_refused(os.path.join(MODELS, "gemma2"), "query_pre_attn_scalar")
         self.assert_refused(os.path.join(MODELS, "qwen3-biases-tied"), "biases")
         self.assert_refused(os.path.join(MODELS, "llama"), "q4_k", more=("--type", "q4_k"))
+        folder, _ = self.copy_model("gemma2", query_pre_attn_scalar=8)
+        tensors = read_tensors(os.path.join(folder, "model.safetensors"))
+        dtype, shape, values = tensors["model.embed_tokens.weight"]
+        write_tensors(os.path.join(folder, "model.safetensors"),
+                      tensors | {"lm_head.weight": (dtype, shape, [2 * value for value in values])})
+        self.assert_refused(folder, "head of its own", "gemma2")
         folder, _ = self.copy_model("llama", intermediate_size=51)
         self.assert_refused(folder, "mlp", "(52, 32)", "(51, 32)", code=1)
 

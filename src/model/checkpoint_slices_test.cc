@@ -233,8 +233,8 @@ TEST_F(HandmadeCheckpoint, TablesOfOlderExportersAreNoSurprise) {
 TEST_F(HandmadeCheckpoint, AHeadOfItsOwnCountsUnlessItIsTheEmbedding) {
   ModelDescription tied = model_;
   tied.arch.tied_head = true;
-  const auto is_tied = [&](const std::map<std::string, HandmadeTensor>& tensors) {
-    put(tensors);
+  const auto is_tied = [&](const std::map<std::string, HandmadeTensor>& tensors, std::uint16_t bits = 0) {
+    put(tensors, {bits});
     const Checkpoint checkpoint(disk_, engine_, kPath);
     const ModelDescription model = with_own_head(tied, checkpoint);
     EXPECT_NO_THROW(CheckpointSlices(checkpoint, model));
@@ -244,6 +244,9 @@ TEST_F(HandmadeCheckpoint, AHeadOfItsOwnCountsUnlessItIsTheEmbedding) {
   EXPECT_TRUE(is_tied(tensors));
   tensors["lm_head.weight"].flipped = 1;
   EXPECT_FALSE(is_tied(tensors));
+  tensors["lm_head.weight"] = {.dtype = "BF16", .shape = {2, 2}};  // numbers count, not bits
+  EXPECT_TRUE(is_tied(tensors));
+  EXPECT_FALSE(is_tied(tensors, 0x3C00));
   tensors.erase("lm_head.weight");
   EXPECT_TRUE(is_tied(tensors));
 }

@@ -86,6 +86,7 @@ class LayoutMaker {
     if (std::fabs(arch_.attention_scale * std::sqrt(static_cast<double>(scalar)) - 1) > 1e-5) {
       refuse(fmt::format("query_pre_attn_scalar is not {}", scalar));
     }
+    if (!arch_.tied_head && arch_.family == "gemma2") refuse("the model has a head of its own");
     if (arch_.attention_soft_cap > 0 && arch_.family == "gemma3_text") refuse("attn_logit_softcapping is set");
   }
 

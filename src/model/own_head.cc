@@ -2,26 +2,54 @@
 #include "model/own_head.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/units.h"
+#include "model/convert.h"
 
 namespace sluice {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 4 * kMiB;
+constexpr std::size_t kComparedElements = kMiB;
 
+// Elements of a tensor as f32, piece by piece.
+class Elements {
+ public:
+  Elements(const Checkpoint& checkpoint, const TensorInfo& tensor, DType dtype)
+      : checkpoint_(checkpoint), tensor_(tensor), dtype_(dtype), stored_(kComparedElements * size_bytes(dtype)) {}
+
+  std::span<const float> read(std::uint64_t first, std::size_t count) {
+    const std::span<std::byte> stored = std::span(stored_).first(count * size_bytes(dtype_));
+    checkpoint_.read(tensor_, first * size_bytes(dtype_), stored);
+    convert_elements(std::as_writable_bytes(std::span(values_).first(count)), DType::kF32, stored, dtype_);
+    return std::span(values_).first(count);
+  }
+
+ private:
+  const Checkpoint& checkpoint_;
+  const TensorInfo& tensor_;
+  DType dtype_;
+  std::vector<std::byte> stored_;
+  std::vector<float> values_ = std::vector<float>(kComparedElements);
+};
+
+// As numbers: one of them may have been written in a wider type.
 bool is_same(const Checkpoint& checkpoint, const TensorInfo& a, const TensorInfo& b) {
-  if (a.dtype_text != b.dtype_text || a.shape != b.shape) return false;
-  const std::uint64_t total_bytes = a.size_bytes;
-  std::vector<std::byte> of_a(std::min(kPieceBytes, total_bytes));
-  std::vector<std::byte> of_b(of_a.size());
-  for (std::uint64_t at = 0; at < total_bytes; at += kPieceBytes) {
-    const std::uint64_t count = std::min(kPieceBytes, total_bytes - at);
-    checkpoint.read(a, at, std::span(of_a).first(count));
-    checkpoint.read(b, at, std::span(of_b).first(count));
-    if (std::memcmp(of_a.data(), of_b.data(), count) != 0) return false;
+  if (a.shape != b.shape) return false;
+  const DType dtype_a = checkpoint.require_dtype(a);
+  const DType dtype_b = checkpoint.require_dtype(b);
+  if (!can_convert(DType::kF32, dtype_a) || !can_convert(DType::kF32, dtype_b)) return false;
+  Elements of_a(checkpoint, a, dtype_a);
+  Elements of_b(checkpoint, b, dtype_b);
+  const std::uint64_t total = a.size_bytes / size_bytes(dtype_a);
+  for (std::uint64_t at = 0; at < total; at += kComparedElements) {
+    const std::size_t count = std::min<std::uint64_t>(kComparedElements, total - at);
+    const std::span<const float> piece_a = of_a.read(at, count);
+    const std::span<const float> piece_b = of_b.read(at, count);
+    if (!std::equal(piece_a.begin(), piece_a.end(), piece_b.begin())) return false;
   }
   return true;
 }
