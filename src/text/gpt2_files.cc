@@ -49,12 +49,13 @@ std::unique_ptr<TokenizerParts> make_gpt2_parts(const std::filesystem::path& fol
                                                 const std::optional<JsonView>& config) {
   if (config) require_gpt2(*config, folder);
   const std::string vocab_path = (folder / "vocab.json").string();
-  const nlohmann::json vocab = parse_tokenizer_file(read_tokenizer_file(vocab_path), vocab_path);
+  nlohmann::json vocab = parse_tokenizer_file(read_tokenizer_file(vocab_path), vocab_path);
   const bool has_prefix = config && config->boolean_or("add_prefix_space", false);
-  const nlohmann::json document{
-      {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", read_merge_lines((folder / "merges.txt").string())}}},
+  nlohmann::json document{
+      {"model", {{"type", "BPE"}, {"merges", read_merge_lines((folder / "merges.txt").string())}}},
       {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", has_prefix}, {"use_regex", true}}},
       {"decoder", {{"type", "ByteLevel"}}}};
+  document["model"]["vocab"] = std::move(vocab);  // a copy goes down as deep as the file is nested
   const std::string both = vocab_path + " with merges.txt";
   return parse_tokenizer_parts(JsonView(document, both));
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "text/utf8.h"
 
 namespace sluice {
 namespace {
@@ -63,6 +64,12 @@ JsonView JsonView::element(std::size_t idx) const {
 const std::string& JsonView::string() const {
   if (!value_->is_string()) refuse("a string");
   return value_->get_ref<const std::string&>();
+}
+
+const std::string& JsonView::character() const {
+  const std::string& text = string();
+  if (text.empty() || decode_utf8(text, 0).size_bytes != text.size()) refuse("one character");
+  return text;
 }
 
 bool JsonView::boolean() const {

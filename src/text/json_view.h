@@ -30,6 +30,7 @@ class JsonView {
   std::size_t size() const;  // of an array
 
   const std::string& string() const;
+  const std::string& character() const;  // a string of one code point
   bool boolean() const;
   std::uint64_t number_below(std::uint64_t limit) const;
 

@@ -109,8 +109,8 @@ void add_one(const JsonView& view, PreTokenizers& out) {
     return;
   }
   if (type == "CharDelimiterSplit") {
-    out.push_back(
-        std::make_unique<Split>(TextPattern(view.at("delimiter").string()), SplitBehavior::kRemoved, Finds::kMatches));
+    out.push_back(std::make_unique<Split>(TextPattern(view.at("delimiter").character()), SplitBehavior::kRemoved,
+                                          Finds::kMatches));
     return;
   }
   auto rewriting = parse_rewriting_pre_tokenizer(type, view);

@@ -111,10 +111,7 @@ std::vector<std::unique_ptr<const PreTokenizer>> parse_rewriting_pre_tokenizer(s
     if (view.boolean_or("use_regex", true)) steps.push_back(make_gpt2_split());
     steps.push_back(std::make_unique<ByteCharacters>());
   } else if (type == "Metaspace") {
-    const std::string replacement = view.at("replacement").string();
-    if (replacement.empty() || decode_utf8(replacement, 0).size_bytes != replacement.size()) {
-      view.at("replacement").refuse("one character");
-    }
+    const std::string replacement = view.at("replacement").character();
     steps.push_back(std::make_unique<Metaspace>(replacement, parse_scheme(view)));
     if (view.boolean_or("split", true)) {
       steps.push_back(make_literal_split(replacement, SplitBehavior::kMergedWithNext));

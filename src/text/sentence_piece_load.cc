@@ -40,6 +40,7 @@ class Fields {
   std::optional<Field> next() {
     if (rest_.empty()) return std::nullopt;
     const std::uint64_t tag = varint();
+    if (tag > UINT32_MAX) fail_proto(where_);  // the library drops what is above 32 bits
     Field field{.number = tag >> 3};
     switch (tag & 7) {
       case 0:

@@ -244,9 +244,17 @@ TEST_F(TokenizerFolder, DamagedMergesAreToldInOneSentence) {
   };
   EXPECT_EQ(refusal_of("a b\n"), "loads");
   EXPECT_THAT(refusal_of("a b\na\xFF\x1B b\n"), HasSubstr("merges.txt: a line is not UTF-8: 'a\uFFFD"));
+  EXPECT_THAT(refusal_of("a\xFF\x1B b\n"), testing::Not(HasSubstr("\x1B")));
   const std::string longest = refusal_of(std::string(5000, 'a') + " b\n");
   EXPECT_THAT(longest, HasSubstr("vocab.json with merges.txt: model.merges merges 'aaa"));
   EXPECT_LT(longest.size(), 600U);
+}
+
+TEST_F(TokenizerFolder, AVocabularyThatIsNestedWithoutEndIsRefused) {
+  constexpr std::size_t kDepth = 400'000;
+  write("vocab.json", R"({"a": )" + std::string(kDepth, '[') + std::string(kDepth, ']') + "}");
+  write("merges.txt", "");
+  EXPECT_THROW(load(), FormatError);
 }
 
 TEST_F(TokenizerFolder, TokensWithARoleAreCutOutOfTextAndSpecial) {
@@ -366,6 +374,10 @@ TEST_F(TokenizerFolder, ASentencePieceModelThatLiesIsRefused) {
   for (const std::string& bad : {charsmap("o"), std::string("\x04\x00\x00\x00\xFF\xFF\xFF\xFF", 8), charsmap(""),
                                  charsmap(std::string(2000, 'o') + '\0')}) {
     write("tokenizer.model", with_charsmap(bad));
+    EXPECT_THROW(load(), FormatError);
+    // Of a tag's bits the library looks at 32.
+    const std::string spec = ModelWriter::field(3, ModelWriter::field(2, bad));
+    write("tokenizer.model", sentence_piece_model() + "\x9A\x80\x80\x80\x10" + spec.substr(1));
     EXPECT_THROW(load(), FormatError);
   }
   put(2, 1U << 31 | 77);  // beyond the texts

@@ -52,6 +52,12 @@ TEST(Tokenizer, BrokenFilesAreRefusedByFileAndKey) {
   EXPECT_THAT(refusal([](json& d) { d["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(a"; }),
               AllOf(HasSubstr("pre_tokenizer.pretokenizers[0].pattern.Regex"), HasSubstr("regular expression")));
   EXPECT_THAT(refusal([](json& d) { d["added_tokens"][0]["id"] = 7; }), HasSubstr("added_tokens[0].id"));
+  for (const char* const delimiter : {"", "ab"}) {
+    EXPECT_THAT(refusal([&](json& d) {
+                  d["pre_tokenizer"] = {{"type", "CharDelimiterSplit"}, {"delimiter", delimiter}};
+                }),
+                AllOf(HasSubstr("pre_tokenizer.delimiter"), HasSubstr("one character")));
+  }
   EXPECT_THAT(refusal([](json& d) {
                 d["post_processor"] = {{"type", "BertProcessing"}, {"cls", {"x", 8}}, {"sep", {"x", 0}}};
               }),
