@@ -151,8 +151,11 @@ std::vector<AddedTokens::Part> AddedTokens::cut(std::string_view text, Stage sta
     if (token.single_word && !stands_alone(text, *found)) continue;
     std::size_t begin = std::max(found->begin, done);
     std::size_t end = found->end;
-    if (token.lstrip) begin = std::max(begin - trailing_space_bytes(text.substr(0, begin)), done);
-    if (token.rstrip) end += leading_space_bytes(text.substr(end));
+    if (token.lstrip) begin -= trailing_space_bytes(text.substr(done, begin - done));
+    if (token.rstrip) {
+      end = std::max(end, done);  // the space before it was stripped for another
+      end += leading_space_bytes(text.substr(end));
+    }
     if (done < begin) parts.push_back({done, begin, nullptr});
     if (begin < end) parts.push_back({begin, end, &token});
     done = std::max(done, end);

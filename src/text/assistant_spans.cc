@@ -30,6 +30,27 @@ std::size_t common_suffix(std::string_view left, std::string_view right) {
                                   left.rbegin());
 }
 
+// Where in the text the longest beginning of `wanted` that is anywhere in it ends, the last time where there are
+// several. As Knuth, Morris and Pratt: templates may be long and regular.
+std::optional<std::size_t> last_end_of_longest_beginning(std::string_view text, std::string_view wanted) {
+  std::vector<std::size_t> shorter(wanted.size() + 1, 0);  // of what matched so far, the next that may go on
+  const auto follow = [&](std::size_t size, char letter) {
+    while (size > 0 && (size == wanted.size() || wanted[size] != letter)) size = shorter[size];
+    return wanted[size] == letter ? size + 1 : size;
+  };
+  for (std::size_t at = 1; at < wanted.size(); ++at) shorter[at + 1] = follow(shorter[at], wanted[at]);
+  std::optional<std::size_t> end;
+  std::size_t size = 0;
+  std::size_t longest = 1;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    size = follow(size, text[at]);
+    if (size < longest) continue;
+    longest = size;
+    end = at + 1;
+  }
+  return end;
+}
+
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
 // Two texts part ways somewhere inside what may be a special token: back to where one may end.
@@ -149,16 +170,9 @@ class SpanFinder {
       const std::optional<TextSpan> previous = dependent(idx - 1);
       if (previous && previous->end <= own->begin) from = previous->end;
     }
-    std::optional<std::size_t> best;
-    std::size_t best_size = 0;
-    for (std::size_t at = from; at < own->begin; ++at) {
-      const std::size_t size = common_prefix(std::string_view(text_).substr(at, own->begin - at), header);
-      if (size >= best_size && size > 0) {
-        best = at + size;
-        best_size = size;
-      }
-    }
-    return best;
+    const std::string_view between = std::string_view(text_).substr(from, own->begin - std::min(from, own->begin));
+    const std::optional<std::size_t> end = last_end_of_longest_beginning(between, header);
+    return end ? std::optional<std::size_t>(from + *end) : std::nullopt;
   }
 
   // What asking for the assistant's turn adds to the messages before it.

@@ -54,6 +54,15 @@ TEST(ChatTemplate, WithoutAGenerationPromptTheSpanStartsBehindTheUsersTurn) {
               ElementsAre(" Hello é </s>", " Vhxq0zk </s>"));
 }
 
+// Neither of the two is looked for letter by letter at every place.
+TEST(ChatTemplate, ALongAndRegularPromptIsFound) {
+  constexpr std::size_t kSize = 1'000'000;
+  const std::string blanks = std::string(kSize, '-');
+  const std::string source = "{{ '" + blanks + "' }}{% for m in messages %}{{ m.content }}{% endfor %}" +
+                             "{% if add_generation_prompt %}{{ '" + blanks + "x' }}{% endif %}";
+  EXPECT_THAT(words(source, Json::array({message("assistant", "Hello")})), ElementsAre("Hello"));
+}
+
 // Old thoughts are dropped, so no shorter conversation is a prefix of a longer one with tools in between.
 constexpr const char* kForgetful =
     "{% set ns = namespace(last=0) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.last = loop.index0 %}"

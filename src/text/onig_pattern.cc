@@ -58,7 +58,9 @@ class Translator {
       }
       copy(1);
     } else if (c == '{' && interval_size() > 0) {
-      copy(interval_size());
+      const std::size_t end = at_ + interval_size();
+      if (ahead("{,")) say("{0", 1);  // older PCRE2s take {,n} as it is written
+      copy(end - at_);
       if (ahead("+")) {
         out_.insert(atom_, "(?:");
         out_ += ")";
@@ -161,11 +163,17 @@ class Translator {
   // Of `{n}`, `{n,}`, `{,m}` or `{n,m}` at the current place; 0 where there is none.
   std::size_t interval_size() const {
     std::size_t end = at_ + 1;
-    while (end < pattern_.size() &&
-           (std::isdigit(static_cast<unsigned char>(pattern_[end])) != 0 || pattern_[end] == ',')) {
+    const auto skip_digits = [&] {
+      const std::size_t begin = end;
+      while (end < pattern_.size() && std::isdigit(static_cast<unsigned char>(pattern_[end])) != 0) ++end;
+      return end - begin;
+    };
+    std::size_t num_digits = skip_digits();
+    if (end < pattern_.size() && pattern_[end] == ',') {
       ++end;
+      num_digits += skip_digits();
     }
-    return end > at_ + 1 && end < pattern_.size() && pattern_[end] == '}' ? end + 1 - at_ : 0;
+    return num_digits > 0 && end < pattern_.size() && pattern_[end] == '}' ? end + 1 - at_ : 0;
   }
 
   std::string_view pattern_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/onig_pattern.h"
 
+#include <string>
 #include <string_view>
 
 #include <gtest/gtest.h>
@@ -31,6 +32,22 @@ TEST(OnigPattern, AScriptIsWhatUnicodeCallsScript) {
   EXPECT_TRUE(matches("\\p{Syriac}", "\u0710"));
   EXPECT_FALSE(matches("\\p{Syriac}", "\u060C"));
   EXPECT_TRUE(matches("\\p{Lu}\\p{^Lu}", "Ab"));
+}
+
+TEST(OnigPattern, AnIntervalMayLeaveOutItsLeast) {
+  EXPECT_TRUE(matches("^xa{,3}b$", "xb"));
+  EXPECT_TRUE(matches("^xa{,3}b$", "xaaab"));
+  EXPECT_FALSE(matches("^xa{,3}b$", "xaaaab"));
+  EXPECT_TRUE(matches("^xa{,}b$", "xa{,}b"));
+  EXPECT_TRUE(matches("^xa{2}+b$", "xaaaab"));
+}
+
+TEST(OnigPattern, AMatchMayBeAsLongAsItsText) {
+  const Regex regex = Regex::from_onig("\\s+(?!\\S)|\\s+|\\S+");
+  RegexSearch search(regex);
+  const std::string text = std::string(3'000'000, ' ') + "1";
+  search.begin(text);
+  EXPECT_EQ(search.next()->end, text.size() - 2);
 }
 
 }  // namespace

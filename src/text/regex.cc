@@ -3,6 +3,7 @@
 
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -19,6 +20,7 @@ namespace {
 
 // Ordinary patterns take a few steps for each match; these stop the others within a second.
 constexpr std::uint32_t kMatchLimit = 2'000'000;
+constexpr std::uint32_t kMatchLimitPerByte = 8;  // a match may be as long as its text
 constexpr std::uint32_t kDepthLimit = 20'000;
 constexpr std::uint32_t kHeapLimitKib = 64 * 1024;
 constexpr std::size_t kMaxPatternBytes = 64 * 1024;
@@ -108,7 +110,6 @@ RegexSearch::RegexSearch(const Regex& regex) : state_(std::make_unique<State>())
   state_->data.reset(pcre2_match_data_create_from_pattern(state_->code, nullptr));
   state_->context.reset(pcre2_match_context_create(nullptr));
   CHECK(state_->data != nullptr && state_->context != nullptr, "memory for a match");
-  pcre2_set_match_limit(state_->context.get(), kMatchLimit);
   pcre2_set_depth_limit(state_->context.get(), kDepthLimit);
   pcre2_set_heap_limit(state_->context.get(), kHeapLimitKib);
   state_->stack.reset(pcre2_jit_stack_create(kJitStackFirstBytes, kJitStackMaxBytes, nullptr));
@@ -120,6 +121,8 @@ RegexSearch::~RegexSearch() = default;
 void RegexSearch::begin(std::string_view text) {
   state_->text = text;
   state_->from = 0;
+  const std::uint64_t limit = kMatchLimit + kMatchLimitPerByte * std::uint64_t{text.size()};
+  pcre2_set_match_limit(state_->context.get(), static_cast<std::uint32_t>(std::min<std::uint64_t>(limit, UINT32_MAX)));
   state_->last_end.reset();
 }
 
@@ -130,8 +133,8 @@ std::optional<RegexMatch> RegexSearch::next() {
                                   state.data.get(), state.context.get());
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0) {
-      throw FormatError(fmt::format("a regular expression of the tokenizer gave up on a text of {} bytes: {}",
-                                    state.text.size(), pcre_message(found)));
+      throw FormatError(fmt::format("a regular expression of the tokenizer gave up at byte {} of a text of {}: {}",
+                                    state.from, state.text.size(), pcre_message(found)));
     }
     const PCRE2_SIZE* const bounds = pcre2_get_ovector_pointer(state.data.get());
     const RegexMatch match{bounds[0], bounds[1]};

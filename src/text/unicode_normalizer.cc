@@ -2,6 +2,7 @@
 // Normal forms, case, accents, and the mixtures of them that BERT and NMT models use.
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -30,6 +31,22 @@ bool starts_segment_itself(char32_t c) {
          utf8proc_get_property(static_cast<int>(c))->combining_class == 0;
 }
 
+int combining_class(utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; }
+
+// Marks in the order of their classes, as every normal form has them. utf8proc's own way takes the square of their
+// number.
+void order_marks(std::vector<utf8proc_int32_t>& points) {
+  const auto is_mark_of_class = [](utf8proc_int32_t c) { return combining_class(c) != 0; };
+  for (auto begin = points.begin(); begin != points.end();) {
+    begin = std::find_if(begin, points.end(), is_mark_of_class);
+    const auto end = std::find_if_not(begin, points.end(), is_mark_of_class);
+    std::stable_sort(begin, end, [](utf8proc_int32_t left, utf8proc_int32_t right) {
+      return combining_class(left) < combining_class(right);
+    });
+    begin = end;
+  }
+}
+
 class NormalForm final : public Normalizer {
  public:
   explicit NormalForm(int options) : options_(static_cast<utf8proc_option_t>(options | UTF8PROC_STABLE)) {}
@@ -39,7 +56,7 @@ class NormalForm final : public Normalizer {
     const std::string& old = text.text();
     if (is_ascii(old)) return text;
     TextRewriter rewriter(text);
-    std::vector<utf8proc_int32_t> points(64);
+    std::vector<utf8proc_int32_t> points;
     std::string fresh;
     for (std::size_t begin = 0; begin < old.size();) {
       CodePoint point = decode_utf8(old, begin);
@@ -72,27 +89,34 @@ class NormalForm final : public Normalizer {
   bool starts_segment(char32_t c) const {
     if (c < 0x300) return true;
     if (utf8proc_get_property(static_cast<int>(c))->decomp_seqindex == UINT16_MAX) return starts_segment_itself(c);
-    std::array<utf8proc_int32_t, 32> points{};
+    std::array<utf8proc_int32_t, kMostParts> parts{};
+    const utf8proc_ssize_t count =
+        decompose_point(c, parts, static_cast<utf8proc_option_t>(options_ | UTF8PROC_DECOMPOSE));
+    return starts_segment_itself(count > 0 ? static_cast<char32_t>(parts[0]) : c);
+  }
+
+  static constexpr std::size_t kMostParts = 32;  // U+FDFA has 18
+  static utf8proc_ssize_t decompose_point(char32_t c, std::array<utf8proc_int32_t, kMostParts>& parts,
+                                          utf8proc_option_t options) {
     int last_class = 0;
     const utf8proc_ssize_t count =
-        utf8proc_decompose_char(static_cast<int>(c), points.data(), static_cast<utf8proc_ssize_t>(points.size()),
-                                static_cast<utf8proc_option_t>(options_ | UTF8PROC_DECOMPOSE), &last_class);
-    return starts_segment_itself(count > 0 ? static_cast<char32_t>(points[0]) : c);
+        utf8proc_decompose_char(static_cast<int>(c), parts.data(), parts.size(), options, &last_class);
+    CHECK(count >= 0 && count <= static_cast<utf8proc_ssize_t>(parts.size()), "a code point has few parts");
+    return count;
   }
 
   void rewrite_segment(std::string_view segment, std::vector<utf8proc_int32_t>& points, std::string& fresh) const {
-    const auto decompose = [&] {
-      return utf8proc_decompose(reinterpret_cast<const utf8proc_uint8_t*>(segment.data()),
-                                static_cast<utf8proc_ssize_t>(segment.size()), points.data(),
-                                static_cast<utf8proc_ssize_t>(points.size()), options_);
-    };
-    utf8proc_ssize_t num_points = decompose();
-    if (num_points > static_cast<utf8proc_ssize_t>(points.size())) {
-      points.resize(static_cast<std::size_t>(num_points));
-      num_points = decompose();
+    points.clear();
+    for (std::size_t at = 0; at < segment.size();) {
+      const CodePoint point = decode_utf8(segment, at);
+      std::array<utf8proc_int32_t, kMostParts> parts{};
+      const utf8proc_ssize_t count = decompose_point(point.value, parts, options_);
+      points.insert(points.end(), parts.begin(), parts.begin() + count);
+      at += point.size_bytes;
     }
-    CHECK(num_points >= 0, "text in a tokenizer is UTF-8");
-    num_points = utf8proc_normalize_utf32(points.data(), num_points, options_);
+    order_marks(points);
+    const utf8proc_ssize_t num_points =
+        utf8proc_normalize_utf32(points.data(), static_cast<utf8proc_ssize_t>(points.size()), options_);
     CHECK(num_points >= 0, "normal forms exist for all code points");
     fresh.clear();
     for (utf8proc_ssize_t i = 0; i < num_points; ++i) append_utf8(fresh, static_cast<char32_t>(points[i]));

@@ -35,5 +35,17 @@ TEST(NormalForms, WhatIsNoHangulFinalStays) {
   EXPECT_EQ(normalized("NFC", "\u1100\u1161\u11A8"), "\uAC01");
 }
 
+// A run of marks is ordered in time that grows with its length; marks of one class stay as they stood.
+TEST(NormalForms, ManyMarksAreOrderedAtOnce) {
+  EXPECT_EQ(normalized("NFD", "a\u0301\u0323\u0300\u0331"), "a\u0323\u0331\u0301\u0300");
+  std::string marks = "q";
+  std::string ordered = "q";
+  constexpr int kCount = 200'000;
+  for (int i = 0; i < kCount; ++i) marks += "\u0301\u0323";
+  for (int i = 0; i < kCount; ++i) ordered += "\u0323";
+  for (int i = 0; i < kCount; ++i) ordered += "\u0301";
+  EXPECT_EQ(normalized("NFC", marks), ordered);
+}
+
 }  // namespace
 }  // namespace sluice
