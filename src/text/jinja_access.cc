@@ -104,7 +104,7 @@ JinjaValue JinjaInterpreter::attribute(const JinjaValue& object, std::string_vie
 
 JinjaValue JinjaInterpreter::item(const JinjaValue& object, const JinjaValue& key) {
   require_defined(object);
-  if (key.is_text()) meter_.step(key.as_text().size() / 64);
+  step_for_key(meter_, key);
   if (object.is_dict()) {
     // What cannot be a key is in no dict.
     if (key.is_sequence() && key.as_sequence().kind != JinjaSequence::Kind::kTuple) return no_element(object, key);
@@ -162,9 +162,12 @@ JinjaValue JinjaInterpreter::slice(const JinjaValue& object, const JinjaValue& s
   JinjaSequence part;
   part.kind = sequence.kind;
   part.items = std::move(items);
-  part.step = sequence.step * bounds.step;
-  part.start = sequence.start + bounds.start * sequence.step;
-  part.stop = part.start + static_cast<std::int64_t>(bounds.count) * part.step;
+  // Its items are there; how it prints may wrap around beyond 64 bits.
+  const auto wrapped = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
+  const auto step_of = static_cast<std::uint64_t>(sequence.step);
+  part.step = wrapped(step_of * static_cast<std::uint64_t>(bounds.step));
+  part.start = wrapped(static_cast<std::uint64_t>(sequence.start) + static_cast<std::uint64_t>(bounds.start) * step_of);
+  part.stop = wrapped(static_cast<std::uint64_t>(part.start) + bounds.count * static_cast<std::uint64_t>(part.step));
   return JinjaValue(std::make_shared<const JinjaSequence>(std::move(part)));
 }
 
@@ -207,7 +210,10 @@ std::int64_t JinjaInterpreter::length(const JinjaValue& value) {
 }
 
 bool JinjaInterpreter::contains(const JinjaValue& container, const JinjaValue& item) {
-  if (container.is_dict()) return container.as_dict().find(item) != nullptr;
+  if (container.is_dict()) {
+    step_for_key(meter_, item);
+    return container.as_dict().find(item) != nullptr;
+  }
   if (container.is_text()) {
     require_defined(item);
     if (!item.is_text()) {

@@ -383,6 +383,9 @@ void JinjaExpressionParser::parse_arguments(JinjaExpr& call) {
       if (std::find(call.keywords.begin(), call.keywords.end(), name) != call.keywords.end()) {
         fail(fmt::format("the argument '{}' is given twice", name));
       }
+      if (call.keywords.size() == kMaxJinjaArguments) {
+        fail(fmt::format("a call has more than {} named arguments", kMaxJinjaArguments));
+      }
       call.parts.push_back(parse_expression());
       call.keywords.push_back(std::move(name));
     } else if (!starred && call.keywords.empty()) {

@@ -12,6 +12,9 @@
 
 namespace sluice {
 
+// Of parameters and named arguments: each is looked for among the others.
+inline constexpr std::size_t kMaxJinjaArguments = 1024;
+
 class JinjaExpressionParser {
  public:
   explicit JinjaExpressionParser(std::vector<JinjaToken> tokens) : tokens_(std::move(tokens)) {}

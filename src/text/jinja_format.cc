@@ -64,19 +64,26 @@ std::string sign_text(bool negative, char wish) {
   return wish == '-' ? std::string() : std::string(1, wish);
 }
 
-std::string integer_digits(std::uint64_t value, char type, bool alternate) {
+std::string integer_digits(std::uint64_t value, char type) {
   switch (type) {
     case 'x':
-      return (alternate ? "0x" : "") + fmt::format("{:x}", value);
+      return fmt::format("{:x}", value);
     case 'X':
-      return (alternate ? "0X" : "") + fmt::format("{:X}", value);
+      return fmt::format("{:X}", value);
     case 'o':
-      return (alternate ? "0o" : "") + fmt::format("{:o}", value);
+      return fmt::format("{:o}", value);
     case 'b':
-      return (alternate ? "0b" : "") + fmt::format("{:b}", value);
+      return fmt::format("{:b}", value);
     default:
       return std::to_string(value);
   }
+}
+
+// "0x" and the like, which stand before what a number is filled up with.
+std::string base_prefix(const FieldSpec& spec) {
+  const bool has_one =
+      spec.alternate && spec.type != '\0' && std::string_view("xXob").find(spec.type) != std::string_view::npos;
+  return has_one ? std::string("0") + spec.type : std::string();
 }
 
 std::string float_digits(double value, char type, int precision) {
@@ -106,9 +113,9 @@ std::string format_number(const FieldSpec& spec, const JinjaValue& value) {
     const std::int64_t number = value.as_int();
     const std::uint64_t magnitude =
         number < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
-    std::string digits = integer_digits(magnitude, spec.type, spec.alternate);
+    std::string digits = integer_digits(magnitude, spec.type);
     if (spec.comma) digits = with_commas(std::move(digits));
-    return padded(spec, sign_text(number < 0, spec.sign), digits, '>');
+    return padded(spec, sign_text(number < 0, spec.sign) + base_prefix(spec), digits, '>');
   }
   const double number = value.as_float();
   const bool negative = std::signbit(number) && !std::isnan(number);
@@ -127,9 +134,9 @@ std::string format_number(const FieldSpec& spec, const JinjaValue& value) {
 
 std::string format_text(const FieldSpec& spec, std::string_view text) {
   if (spec.precision >= 0) {
-    const std::vector<std::size_t> offsets = code_point_offsets(text);
-    const auto keep = static_cast<std::size_t>(spec.precision);
-    if (keep < offsets.size()) text = text.substr(0, offsets[keep]);
+    std::size_t end = 0;
+    for (int count = 0; count < spec.precision && end < text.size(); ++count) end += decode_utf8(text, end).size_bytes;
+    text = text.substr(0, end);
   }
   return padded(spec, "", text, '<');
 }
@@ -180,7 +187,7 @@ FieldSpec parse_brace_spec(std::string_view text) {
 std::string format_one(JinjaInterpreter& interpreter, const JinjaValue& value, std::string_view spec_text) {
   if (spec_text.empty()) return interpreter.text(value);
   const FieldSpec spec = parse_brace_spec(spec_text);
-  if (value.is_number() && spec.type != 's' && !(value.is_bool() && spec.type == '\0')) {
+  if (value.is_number() && spec.type != 's') {
     return format_number(spec, value);
   }
   if (spec.type != '\0' && spec.type != 's') {
@@ -265,7 +272,6 @@ std::string format_braces(JinjaInterpreter& interpreter, std::string_view format
 }
 
 std::string format_percent(JinjaInterpreter& interpreter, std::string_view format, const JinjaValue& values) {
-  if (values.is_text()) charge_offsets(interpreter.meter(), values.as_text());
   const bool is_tuple = values.is_sequence() && values.as_sequence().kind == JinjaSequence::Kind::kTuple;
   const JinjaValues list = is_tuple ? values.as_sequence().items : JinjaValues{values};
   std::size_t next_idx = 0;
@@ -336,7 +342,9 @@ std::string format_percent(JinjaInterpreter& interpreter, std::string_view forma
     interpreter.meter().allocate(one.size());
     out += one;
   }
-  if (!by_name && !values.is_dict() && next_idx < list.size()) {
+  const bool is_mapping =
+      values.is_dict() || (values.is_sequence() && !is_tuple && values.as_sequence().subscriptable());
+  if (!by_name && !is_mapping && next_idx < list.size()) {
     throw JinjaFailure("not all arguments converted during string formatting");
   }
   return out;

@@ -96,8 +96,9 @@ JinjaValue strftime_now(JinjaInterpreter& interpreter, JinjaArguments arguments)
   std::tm parts{};
   localtime_r(&now, &parts);
   // The longest that a directive gives is a few dozen bytes; a width such as %999d could ask for more.
-  std::string text(format.size() * 32 + 64, '\0');
-  interpreter.meter().allocate(text.size());
+  constexpr std::size_t kMostOfALetter = 32;
+  interpreter.meter().allocate(format.size() + 2, kMostOfALetter);
+  std::string text((format.size() + 2) * kMostOfALetter, '\0');
   const std::size_t size = std::strftime(text.data(), text.size(), format.c_str(), &parts);
   text.resize(size);
   return JinjaValue(std::move(text));

@@ -204,6 +204,8 @@ class Lexer {
       if (!is_python_word_character(point.value)) break;
       at_ += point.size_bytes;
     }
+    constexpr std::size_t kMaxNameBytes = 1024;
+    if (at_ - start > kMaxNameBytes) fail(fmt::format("a name is longer than {} bytes", kMaxNameBytes));
     emit(LexedKind::kName, std::string(source_.substr(start, at_ - start)));
   }
 

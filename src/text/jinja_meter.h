@@ -50,6 +50,10 @@ class JinjaMeter {
     step(size_bytes / 64);
   }
 
+  void allocate(std::uint64_t count, std::uint64_t item_bytes) {
+    allocate(count > limits_.max_allocated_bytes / item_bytes ? UINT64_MAX : count * item_bytes);
+  }
+
   void check_output(std::size_t size_bytes) const {
     if (size_bytes > limits_.max_output_bytes) {
       throw JinjaFailure(fmt::format("its text grew longer than {} bytes", limits_.max_output_bytes));
@@ -63,9 +67,9 @@ class JinjaMeter {
 };
 
 // Where a long text's characters begin takes eight times its memory, for a moment.
-inline void charge_offsets(JinjaMeter& meter, std::string_view text) {
+inline void charge_offsets(JinjaMeter& meter, std::string_view text, std::uint64_t item_bytes = sizeof(std::size_t)) {
   constexpr std::size_t kLong = std::size_t{1} << 20;
-  if (text.size() > kLong) meter.allocate(text.size() * sizeof(std::size_t));
+  if (text.size() > kLong) meter.allocate(text.size(), item_bytes);
 }
 
 }  // namespace sluice

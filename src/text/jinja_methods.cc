@@ -30,6 +30,7 @@ JinjaValue call_dict_method(JinjaInterpreter& interpreter, const JinjaValue& own
                             JinjaArguments arguments) {
   if (name == "get") {
     const BoundJinjaArguments bound("get()", 1, {"key", "default"}, std::move(arguments));
+    step_for_key(interpreter.meter(), *bound.get(0));
     const JinjaValue* const found = owner.as_dict().find(*bound.get(0));
     return found != nullptr ? *found : bound.value(1);
   }

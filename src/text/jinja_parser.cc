@@ -178,6 +178,9 @@ class Parser : public JinjaExpressionParser {
       if (std::find(parameters.names.begin(), parameters.names.end(), name) != parameters.names.end()) {
         fail(fmt::format("the parameter '{}' is there twice", name));
       }
+      if (parameters.names.size() == kMaxJinjaArguments) {
+        fail(fmt::format("a macro has more than {} parameters", kMaxJinjaArguments));
+      }
       parameters.names.push_back(std::move(name));
       if (skip_operator("=")) {
         parameters.defaults.push_back(parse_expression());

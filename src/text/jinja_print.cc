@@ -202,7 +202,11 @@ class JsonWriter {
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (i > 0) out_ += style_.item_separator;
       new_line(level + 1);
-      append_json_text(out_, key_text(items[i]->first), style_.escapes);
+      const std::string key = key_text(items[i]->first);
+      const std::size_t size_before = out_.size();
+      charge_offsets(meter_, key);
+      append_json_text(out_, key, style_.escapes);
+      meter_.allocate(out_.size() - size_before);
       out_ += style_.key_separator;
       write(items[i]->second, level + 1);
     }

@@ -23,16 +23,23 @@ using Interpreter = JinjaInterpreter&;
 using Input = const JinjaValue&;
 using Arguments = JinjaArguments;
 
+// The parts of a text that names attributes.
+std::vector<std::string_view> split_names(Interpreter interpreter, const std::string& names,
+                                          std::string_view separator) {
+  interpreter.meter().allocate(names.size(), sizeof(JinjaValue) + sizeof(std::string));
+  return split(names, separator, -1, SplitFrom::kLeft);
+}
+
 // "function.name" and "0" as filters take them: a way into a value.
 class Path {
  public:
-  explicit Path(const JinjaValue* attribute) {
+  Path(Interpreter interpreter, const JinjaValue* attribute) {
     if (attribute == nullptr || attribute->is_none()) return;
     if (!attribute->is_text()) {
       parts_.push_back(*attribute);
       return;
     }
-    for (const std::string_view part : split(attribute->as_text(), ".", -1, SplitFrom::kLeft)) {
+    for (const std::string_view part : split_names(interpreter, attribute->as_text(), ".")) {
       const bool number =
           part.size() < 10 && is_all(part, TextClass::kDigit) && part.front() >= '0' && part.front() <= '9';
       parts_.push_back(number ? JinjaValue(std::int64_t{std::stoll(std::string(part))})
@@ -120,7 +127,7 @@ JinjaValue items_filter(Interpreter interpreter, Input input, Arguments argument
 JinjaValue join_filter(Interpreter interpreter, Input input, Arguments arguments) {
   const BoundJinjaArguments bound("join", 0, {"d", "attribute"}, std::move(arguments));
   const std::string separator = bound.get(0) == nullptr ? std::string() : interpreter.text(*bound.get(0));
-  const Path path(bound.get_some(1));
+  const Path path(interpreter, bound.get_some(1));
   std::string joined;
   bool first = true;
   for (const JinjaValue& item : interpreter.iterate(input)) {
@@ -154,12 +161,12 @@ JinjaValue sort_filter(Interpreter interpreter, Input input, Arguments arguments
   std::vector<Path> paths;
   const JinjaValue* const attribute = bound.get_some(2);
   if (attribute != nullptr && attribute->is_text()) {
-    for (const std::string_view part : split(attribute->as_text(), ",", -1, SplitFrom::kLeft)) {
+    for (const std::string_view part : split_names(interpreter, attribute->as_text(), ",")) {
       const JinjaValue name{std::string(part)};
-      paths.emplace_back(&name);
+      paths.emplace_back(interpreter, &name);
     }
   } else {
-    paths.emplace_back(attribute);
+    paths.emplace_back(interpreter, attribute);
   }
   std::vector<Keyed> keyed;
   for (JinjaValue& item : interpreter.iterate(input)) {
@@ -189,7 +196,7 @@ JinjaValue dictsort_filter(Interpreter interpreter, Input input, Arguments argum
 
 JinjaValue unique_filter(Interpreter interpreter, Input input, Arguments arguments) {
   const BoundJinjaArguments bound("unique", 0, {"case_sensitive", "attribute"}, std::move(arguments));
-  const Path path(bound.get_some(1));
+  const Path path(interpreter, bound.get_some(1));
   std::unordered_set<std::string> seen;
   JinjaValues kept;
   for (JinjaValue& item : interpreter.iterate(input)) {
@@ -205,7 +212,7 @@ JinjaValue unique_filter(Interpreter interpreter, Input input, Arguments argumen
 template <bool kMax>
 JinjaValue extreme_filter(Interpreter interpreter, Input input, Arguments arguments) {
   const BoundJinjaArguments bound(kMax ? "max" : "min", 0, {"case_sensitive", "attribute"}, std::move(arguments));
-  const Path path(bound.get_some(1));
+  const Path path(interpreter, bound.get_some(1));
   std::optional<Keyed> best;
   for (JinjaValue& item : interpreter.iterate(input)) {
     JinjaValue key = path.follow(interpreter, item);
@@ -219,7 +226,7 @@ JinjaValue extreme_filter(Interpreter interpreter, Input input, Arguments argume
 
 JinjaValue sum_filter(Interpreter interpreter, Input input, Arguments arguments) {
   const BoundJinjaArguments bound("sum", 0, {"attribute", "start"}, std::move(arguments));
-  const Path path(bound.get_some(0));
+  const Path path(interpreter, bound.get_some(0));
   JinjaValue total = bound.value(1, JinjaValue(std::int64_t{0}));
   if (total.is_text()) throw JinjaFailure("sum can't sum strings");
   for (const JinjaValue& item : interpreter.iterate(input)) {
@@ -233,7 +240,7 @@ JinjaValue map_filter(Interpreter interpreter, Input input, Arguments arguments)
   JinjaValues mapped;
   if (arguments.positional.empty() && arguments.has("attribute")) {
     const BoundJinjaArguments bound("map", 0, {"attribute", "default"}, std::move(arguments));
-    const Path path(bound.get_some(0));
+    const Path path(interpreter, bound.get_some(0));
     for (JinjaValue& item : interpreter.iterate(input)) {
       mapped.push_back(path.follow(interpreter, std::move(item), bound.get_some(1)));
     }
@@ -253,10 +260,10 @@ JinjaValue map_filter(Interpreter interpreter, Input input, Arguments arguments)
 template <bool kKeep, bool kByAttribute>
 JinjaValue select_filter(Interpreter interpreter, Input input, Arguments arguments) {
   if (!input.truth()) return interpreter.generator({});
-  Path path(nullptr);
+  Path path(interpreter, nullptr);
   if (kByAttribute) {
     if (arguments.positional.empty()) throw JinjaFailure("Missing parameter for attribute name");
-    path = Path(&arguments.positional.front());
+    path = Path(interpreter, &arguments.positional.front());
     arguments.positional.erase(arguments.positional.begin());
   }
   std::optional<std::string> test;
@@ -286,7 +293,7 @@ JinjaValue batch_filter(Interpreter interpreter, Input input, Arguments argument
   if (!batch.empty()) {
     if (const JinjaValue* const fill = bound.get_some(1)) {
       const std::int64_t missing = size - static_cast<std::int64_t>(batch.size());
-      if (missing > 0) interpreter.meter().allocate(static_cast<std::uint64_t>(missing) * sizeof(JinjaValue));
+      if (missing > 0) interpreter.meter().allocate(static_cast<std::uint64_t>(missing), sizeof(JinjaValue));
       for (std::int64_t i = 0; i < missing; ++i) batch.push_back(*fill);
     }
     batches.push_back(JinjaValue::list(std::move(batch)));

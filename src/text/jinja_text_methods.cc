@@ -85,6 +85,7 @@ JinjaValue partition_method(Call& call) {
 
 JinjaValue split_lines_method(Call& call) {
   const BoundJinjaArguments bound = call.bind(0, {"keepends"});
+  charge_offsets(call.interpreter.meter(), call.text, sizeof(std::string_view));
   return list_of(call.interpreter, split_lines(call.text, bound.truth(0) ? LineEnds::kKeep : LineEnds::kDrop));
 }
 
@@ -92,7 +93,8 @@ JinjaValue case_method(Call& call) {
   call.bind(0, {});
   call.interpreter.meter().allocate(call.text.size() * 2);
   if (call.name == "upper") return JinjaValue(to_upper(call.text));
-  if (call.name == "lower" || call.name == "casefold") return JinjaValue(to_lower(call.text));
+  if (call.name == "lower") return JinjaValue(to_lower(call.text));
+  if (call.name == "casefold") return JinjaValue(to_casefolded(call.text));
   if (call.name == "title") return JinjaValue(to_title(call.text));
   if (call.name == "swapcase") return JinjaValue(to_swapped_case(call.text));
   return JinjaValue(to_capitalized(call.text));
@@ -100,12 +102,14 @@ JinjaValue case_method(Call& call) {
 
 JinjaValue class_method(Call& call) {
   call.bind(0, {});
-  const TextClass wanted = call.name == "isalpha"   ? TextClass::kAlpha
-                           : call.name == "isalnum" ? TextClass::kAlphanumeric
-                           : call.name == "isspace" ? TextClass::kSpace
-                           : call.name == "isupper" ? TextClass::kUpper
-                           : call.name == "islower" ? TextClass::kLower
-                                                    : TextClass::kDigit;
+  const TextClass wanted = call.name == "isalpha"     ? TextClass::kAlpha
+                           : call.name == "isalnum"   ? TextClass::kAlphanumeric
+                           : call.name == "isspace"   ? TextClass::kSpace
+                           : call.name == "isupper"   ? TextClass::kUpper
+                           : call.name == "islower"   ? TextClass::kLower
+                           : call.name == "isdecimal" ? TextClass::kDecimal
+                           : call.name == "isnumeric" ? TextClass::kNumeric
+                                                      : TextClass::kDigit;
   return JinjaValue(is_all(call.text, wanted));
 }
 
@@ -211,7 +215,7 @@ JinjaValue pad_method(Call& call) {
   if (num_code_points(fill) != 1) throw JinjaFailure("The fill character must be exactly one character long");
   const auto size = static_cast<std::int64_t>(num_code_points(call.text));
   const std::int64_t missing = std::max<std::int64_t>(bound.integer(0, 0) - size, 0);
-  call.interpreter.meter().allocate(static_cast<std::uint64_t>(missing) * fill.size());
+  call.interpreter.meter().allocate(static_cast<std::uint64_t>(missing), fill.size());
   std::int64_t left = 0;
   if (call.name == "rjust" || call.name == "zfill") left = missing;
   // Python's rule for the odd blank.

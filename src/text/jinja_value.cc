@@ -75,7 +75,7 @@ bool equal_items(const JinjaValues& left, const JinjaValues& right, JinjaMeter& 
 bool equal_dicts(const JinjaDict& left, const JinjaDict& right, JinjaMeter& meter) {
   if (left.items().size() != right.items().size()) return false;
   for (const auto& [key, value] : left.items()) {
-    if (key.is_text()) meter.step(key.as_text().size() / 64);
+    step_for_key(meter, key);
     const JinjaValue* const other = right.find(key);
     if (other == nullptr || !equal(value, *other, meter)) return false;
   }
@@ -182,6 +182,29 @@ const JinjaValue* JinjaDict::find(const JinjaValue& key) const {
   return found == index_.end() ? nullptr : &items_[found->second].second;
 }
 
+namespace {
+
+constexpr std::size_t kMaxTupleKeyBytes = 64 * 1024;
+constexpr const char* kTooLargeKey = "a tuple is too large to be a key";
+
+// Each part says where it ends.
+void append_tuple_key(std::string& key, const JinjaValues& items) {
+  key += '(';
+  for (const JinjaValue& item : items) {
+    if (item.is_sequence() && item.as_sequence().kind == JinjaSequence::Kind::kTuple) {
+      append_tuple_key(key, item.as_sequence().items);
+    } else {
+      if (item.is_text() && item.as_text().size() > kMaxTupleKeyBytes) throw JinjaFailure(kTooLargeKey);
+      const std::string part = dict_key(item);
+      key += fmt::format("{}:{}", part.size(), part);
+    }
+    if (key.size() > kMaxTupleKeyBytes) throw JinjaFailure(kTooLargeKey);
+  }
+  key += ')';
+}
+
+}  // namespace
+
 std::string dict_key(const JinjaValue& value) {
   if (value.is_text()) return "s" + value.as_text();
   if (value.is_integral()) return fmt::format("i{}", value.as_int());
@@ -196,15 +219,16 @@ std::string dict_key(const JinjaValue& value) {
   if (value.is_undefined()) return "u";
   if (value.is_object()) return fmt::format("o{}", static_cast<const void*>(value.as_object()));
   if (value.is_sequence() && value.as_sequence().kind == JinjaSequence::Kind::kTuple) {
-    std::string key = "(";
-    for (const JinjaValue& item : value.as_sequence().items) {
-      const std::string part = dict_key(item);
-      key += fmt::format("{}:{}", part.size(), part);
-      if (key.size() > (std::size_t{1} << 20)) throw JinjaFailure("a tuple is too large to be a key");
-    }
+    std::string key;
+    append_tuple_key(key, value.as_sequence().items);
     return key;
   }
   throw JinjaFailure(fmt::format("unhashable type: '{}'", value.type_name()));
+}
+
+void step_for_key(JinjaMeter& meter, const JinjaValue& key) {
+  if (key.is_text()) meter.step(key.as_text().size() / 64);
+  if (key.is_sequence()) meter.step(kMaxTupleKeyBytes / 64);
 }
 
 JinjaValue JinjaValue::marked() const {

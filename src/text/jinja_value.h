@@ -131,5 +131,7 @@ bool less(const JinjaValue& left, const JinjaValue& right, JinjaMeter& meter);
 
 // Equal for keys that Python takes for the same one. Throws "unhashable type: 'list'".
 std::string dict_key(const JinjaValue& value);
+// For looking it up.
+void step_for_key(JinjaMeter& meter, const JinjaValue& key);
 
 }  // namespace sluice

@@ -4,10 +4,13 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <iterator>
 #include <unordered_set>
 #include <utility>
 
+#include "text/unicode_class.h"
 #include "text/utf8.h"
 
 namespace sluice {
@@ -39,17 +42,17 @@ constexpr Expansion kExpansions[] = {
     {0xFB04, "FFL", "Ffl"}, {0xFB05, "ST", "St"}, {0xFB06, "ST", "St"},
 };
 
-enum class Letter { kUpper, kTitle };
+enum class Case { kUpper, kTitle, kLower };
 
-void append_upper(std::string& text, char32_t point, Letter letter) {
+void append_upper(std::string& text, char32_t point, Case letter) {
   for (const Expansion& expansion : kExpansions) {
     if (expansion.from == point) {
-      text += letter == Letter::kUpper ? expansion.upper : expansion.title;
+      text += letter == Case::kUpper ? expansion.upper : expansion.title;
       return;
     }
   }
   const auto code = static_cast<utf8proc_int32_t>(point);
-  append_utf8(text, static_cast<char32_t>(letter == Letter::kUpper ? utf8proc_toupper(code) : utf8proc_totitle(code)));
+  append_utf8(text, static_cast<char32_t>(letter == Case::kUpper ? utf8proc_toupper(code) : utf8proc_totitle(code)));
 }
 
 void append_lower(std::string& text, char32_t point) {
@@ -75,6 +78,50 @@ bool begins_with_letter(std::string_view text) {
     idx += point.size_bytes;
   }
   return false;
+}
+
+struct PointInText {
+  char32_t value = 0;
+  std::size_t at = 0;
+  bool in_word = false;  // right behind a letter that has cases
+};
+
+// Each code point in the case that `choose` gives for it.
+template <typename Choose>
+std::string with_case(std::string_view text, Choose choose) {
+  std::string result;
+  bool in_word = false;
+  bool after_letter = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint point = decode_utf8(text, at);
+    const Case wanted = choose(PointInText{point.value, at, in_word});
+    at += point.size_bytes;
+    if (wanted != Case::kLower) {
+      append_upper(result, point.value, wanted);
+    } else if (point.value == 0x3A3 && after_letter && !begins_with_letter(text.substr(at))) {
+      append_utf8(result, 0x3C2);  // a capital sigma at the end of a word has a small letter of its own
+    } else {
+      append_lower(result, point.value);
+    }
+    in_word = is_cased(point.value);
+    if (!is_beside_words(point.value)) after_letter = in_word;
+  }
+  return result;
+}
+
+// Digits that make no numbers, such as superscripts: Numeric_Type=Digit.
+bool is_other_digit(char32_t point) {
+  struct Range {
+    char32_t first;
+    char32_t last;
+  };
+  static constexpr Range kRanges[] = {{0xB2, 0xB3},       {0xB9, 0xB9},       {0x1369, 0x1371},   {0x19DA, 0x19DA},
+                                      {0x2070, 0x2070},   {0x2074, 0x2079},   {0x2080, 0x2089},   {0x2460, 0x2468},
+                                      {0x2474, 0x247C},   {0x2488, 0x2490},   {0x24EA, 0x24EA},   {0x24F5, 0x24FD},
+                                      {0x24FF, 0x24FF},   {0x2776, 0x277E},   {0x2780, 0x2788},   {0x278A, 0x2792},
+                                      {0x10A40, 0x10A43}, {0x10E60, 0x10E68}, {0x11052, 0x1105A}, {0x1F100, 0x1F10A}};
+  return std::any_of(std::begin(kRanges), std::end(kRanges),
+                     [point](const Range& range) { return point >= range.first && point <= range.last; });
 }
 
 bool is_line_end(char32_t point) {
@@ -114,11 +161,7 @@ bool is_python_printable(char32_t point) {
   }
 }
 
-bool is_python_word_character(char32_t point) {
-  if (point == '_' || is_letter(point)) return true;
-  const utf8proc_category_t kind = category(point);
-  return kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL || kind == UTF8PROC_CATEGORY_NO;
-}
+bool is_python_word_character(char32_t point) { return point == '_' || is_letter(point) || is_numeric(point); }
 
 std::string_view strip(std::string_view text, std::optional<std::string_view> chars, TextSides sides) {
   std::unordered_set<char32_t> points;
@@ -216,68 +259,37 @@ std::vector<std::string_view> split_lines(std::string_view text, LineEnds ends) 
 }
 
 std::string to_upper(std::string_view text) {
-  std::string upper;
-  for (std::size_t at = 0; at < text.size();) {
-    const CodePoint point = decode_utf8(text, at);
-    append_upper(upper, point.value, Letter::kUpper);
-    at += point.size_bytes;
-  }
-  return upper;
+  return with_case(text, [](const PointInText&) { return Case::kUpper; });
 }
 
 std::string to_lower(std::string_view text) {
-  std::string lower;
-  bool after_letter = false;
+  return with_case(text, [](const PointInText&) { return Case::kLower; });
+}
+
+std::string to_casefolded(std::string_view text) {
+  std::string folded;
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = decode_utf8(text, at);
+    std::array<utf8proc_int32_t, 8> parts{};  // U+0390 has three
+    int last_class = 0;
+    const utf8proc_ssize_t count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(point.value), parts.data(),
+                                                           parts.size(), UTF8PROC_CASEFOLD, &last_class);
+    for (utf8proc_ssize_t i = 0; i < count; ++i) append_utf8(folded, static_cast<char32_t>(parts[i]));
     at += point.size_bytes;
-    // A capital sigma at the end of a word has a small letter of its own.
-    if (point.value == 0x3A3 && after_letter && !begins_with_letter(text.substr(at))) {
-      append_utf8(lower, 0x3C2);
-    } else {
-      append_lower(lower, point.value);
-    }
-    if (!is_beside_words(point.value)) after_letter = is_cased(point.value);
   }
-  return lower;
+  return folded;
 }
 
 std::string to_capitalized(std::string_view text) {
-  if (text.empty()) return {};
-  const CodePoint first = decode_utf8(text, 0);
-  std::string result;
-  append_upper(result, first.value, Letter::kTitle);
-  return result + to_lower(text.substr(first.size_bytes));
+  return with_case(text, [](const PointInText& point) { return point.at == 0 ? Case::kTitle : Case::kLower; });
 }
 
 std::string to_title(std::string_view text) {
-  std::string title;
-  bool in_word = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const CodePoint point = decode_utf8(text, at);
-    if (in_word) {
-      append_lower(title, point.value);
-    } else {
-      append_upper(title, point.value, Letter::kTitle);
-    }
-    in_word = is_cased(point.value);
-    at += point.size_bytes;
-  }
-  return title;
+  return with_case(text, [](const PointInText& point) { return point.in_word ? Case::kLower : Case::kTitle; });
 }
 
 std::string to_swapped_case(std::string_view text) {
-  std::string swapped;
-  for (std::size_t at = 0; at < text.size();) {
-    const CodePoint point = decode_utf8(text, at);
-    if (is_upper(point.value)) {
-      append_lower(swapped, point.value);
-    } else {
-      append_upper(swapped, point.value, Letter::kUpper);
-    }
-    at += point.size_bytes;
-  }
-  return swapped;
+  return with_case(text, [](const PointInText& point) { return is_upper(point.value) ? Case::kLower : Case::kUpper; });
 }
 
 bool is_all(std::string_view text, TextClass wanted) {
@@ -294,12 +306,15 @@ bool is_all(std::string_view text, TextClass wanted) {
   }
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = decode_utf8(text, at);
-    const bool digit = category(point.value) == UTF8PROC_CATEGORY_ND;
+    const bool decimal = category(point.value) == UTF8PROC_CATEGORY_ND;
+    const bool numeric = is_numeric(point.value);
     const bool letter = is_letter(point.value);
-    const bool fits = wanted == TextClass::kSpace   ? is_python_space(point.value)
-                      : wanted == TextClass::kAlpha ? letter
-                      : wanted == TextClass::kDigit ? digit
-                                                    : letter || digit;
+    const bool fits = wanted == TextClass::kSpace     ? is_python_space(point.value)
+                      : wanted == TextClass::kAlpha   ? letter
+                      : wanted == TextClass::kDecimal ? decimal
+                      : wanted == TextClass::kDigit   ? decimal || is_other_digit(point.value)
+                      : wanted == TextClass::kNumeric ? numeric
+                                                      : letter || numeric;
     if (!fits) return false;
     at += point.size_bytes;
   }

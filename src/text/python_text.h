@@ -33,12 +33,14 @@ std::vector<std::string_view> split_lines(std::string_view text, LineEnds ends);
 
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
+// For comparisons: ß becomes ss.
+std::string to_casefolded(std::string_view text);
 std::string to_capitalized(std::string_view text);
 // A capital at the start of every run of letters: "they're" becomes "They'Re".
 std::string to_title(std::string_view text);
 std::string to_swapped_case(std::string_view text);
 
-enum class TextClass { kAlpha, kDigit, kAlphanumeric, kSpace, kUpper, kLower };
+enum class TextClass { kAlpha, kDecimal, kDigit, kNumeric, kAlphanumeric, kSpace, kUpper, kLower };
 // isalpha() and so on: false for empty text.
 bool is_all(std::string_view text, TextClass wanted);
 
