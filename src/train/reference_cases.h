@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -19,10 +20,16 @@ namespace sluice {
 
 inline std::string reference_path(const std::string& name) { return std::string(SLUICE_REFERENCE_DIR) + "/" + name; }
 
+// SLUICE_REFERENCE_MODELS: others that were made for the moment, by make_cross.py.
+inline std::string reference_models() {
+  const char* const others = std::getenv("SLUICE_REFERENCE_MODELS");
+  return others != nullptr ? others : reference_path("models");
+}
+
 // Of the files or folders in a folder, in order.
-inline std::vector<std::string> reference_cases(const std::string& folder) {
+inline std::vector<std::string> reference_cases(const std::string& path) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(reference_path(folder))) {
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
     names.push_back(entry.is_directory() ? entry.path().filename().string() : entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
@@ -32,7 +39,8 @@ inline std::vector<std::string> reference_cases(const std::string& folder) {
 // As gtest takes it for the name of a test.
 inline std::string test_name(const testing::TestParamInfo<std::string>& parameter) {
   std::string name = parameter.param;
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char letter) { return letter == '-' || letter == '.'; }, '_');
   return name;
 }
 

@@ -178,12 +178,11 @@ def own_loss_agrees(model, ids, labels):
     assert abs(float(loss) - float(ours)) < 1e-5, (float(loss), float(ours))
 
 
-def make(name, settings, out_dir):
+def make(name, settings, seed, out_dir):
     settings = dict(settings)
     lengths = settings.pop("documents", DOCUMENTS)
     kind = settings.pop("model_type")
     config = AutoConfig.for_model(kind, **settings)
-    seed = 1000 + list(CASES).index(name)
 
     def build(dtype, attention):
         torch.manual_seed(seed)
@@ -233,16 +232,14 @@ def make(name, settings, out_dir):
           f"bf16 logits {errors['logits']:.1e}")
 
 
-def main():
-    out_dir = sys.argv[1]
-    names = sys.argv[2:] or list(CASES)
+def make_all(cases, out_dir, names):
     torch.use_deterministic_algorithms(False)
     torch.backends.cuda.matmul.allow_tf32 = False
     print("transformers", transformers.__version__, "torch", torch.__version__)
     failed = []
-    for name in names:
+    for name in names or cases:
         try:
-            make(name, CASES[name], out_dir)
+            make(name, cases[name], 1000 + list(cases).index(name), out_dir)
         except Exception as error:  # one family's trouble must not cost the others
             failed.append(name)
             print(f"{name}: FAILED: {type(error).__name__}: {error}")
@@ -251,4 +248,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    make_all(CASES, sys.argv[1], sys.argv[2:])
