@@ -225,7 +225,7 @@ def make(name, settings, seed, out_dir):
         for key, value in truth.items():
             differences[key] = differences.get(key, 0.0) + float((found[key].double() - value.double()).square().sum())
             sizes[key] = sizes.get(key, 0.0) + float(value.double().square().sum())
-    errors = {key: (differences[key] / max(sizes[key], 1e-60)) ** 0.5 for key in sizes}
+    errors = {key: float(f"{(differences[key] / max(sizes[key], 1e-60)) ** 0.5:.5g}") for key in sizes}
     with open(os.path.join(folder, "bf16_error.json"), "w") as file:
         json.dump(errors, file, indent=0)
     print(f"{name:28} parameters {sum(p.numel() for p in model.parameters()):6} loss {loss:.5f} "
