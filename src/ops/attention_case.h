@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "base/bf16.h"
 #include "base/random.h"
 #include "device/cpu/cpu_device.h"
@@ -262,6 +264,27 @@ inline double relative_error(const std::vector<float>& actual, const std::vector
     worst = error <= worst ? worst : error;  // a NaN stays
   }
   return worst;
+}
+
+struct AttentionTolerance {
+  double out, gradient;
+};
+
+constexpr AttentionTolerance tolerance_of(DType dtype) {
+  // bf16: half a unit in the last place; the gradient also starts from a rounded output.
+  return dtype == DType::kF32 ? AttentionTolerance{.out = 5e-6, .gradient = 8e-6}
+                              : AttentionTolerance{.out = 0.005, .gradient = 0.04};
+}
+
+inline void expect_as_defined(const AttentionCase& test) {
+  const AttentionResult actual = run_attention(test, 2);
+  const AttentionResult expected = attention_by_definition(test);
+  const AttentionTolerance tolerance = tolerance_of(test.dtype);
+  EXPECT_LT(relative_error(actual.out, expected.out), tolerance.out);
+  EXPECT_LT(relative_error(actual.log_sum_exp, expected.log_sum_exp), 3e-6);
+  EXPECT_LT(relative_error(actual.dq, expected.dq), tolerance.gradient);
+  EXPECT_LT(relative_error(actual.dk, expected.dk), tolerance.gradient);
+  EXPECT_LT(relative_error(actual.dv, expected.dv), tolerance.gradient);
 }
 
 }  // namespace sluice

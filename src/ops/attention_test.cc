@@ -15,26 +15,6 @@
 namespace sluice {
 namespace {
 
-struct Tolerance {
-  double out, gradient;
-};
-
-constexpr Tolerance tolerance_of(DType dtype) {
-  // bf16: half a unit in the last place; the gradient also starts from a rounded output.
-  return dtype == DType::kF32 ? Tolerance{.out = 5e-6, .gradient = 8e-6} : Tolerance{.out = 0.005, .gradient = 0.04};
-}
-
-void expect_as_defined(const AttentionCase& test) {
-  const AttentionResult actual = run_attention(test, 2);
-  const AttentionResult expected = attention_by_definition(test);
-  const Tolerance tolerance = tolerance_of(test.dtype);
-  EXPECT_LT(relative_error(actual.out, expected.out), tolerance.out);
-  EXPECT_LT(relative_error(actual.log_sum_exp, expected.log_sum_exp), 3e-6);
-  EXPECT_LT(relative_error(actual.dq, expected.dq), tolerance.gradient);
-  EXPECT_LT(relative_error(actual.dk, expected.dk), tolerance.gradient);
-  EXPECT_LT(relative_error(actual.dv, expected.dv), tolerance.gradient);
-}
-
 AttentionShape shape_of(std::int64_t num_heads, std::int64_t num_kv_heads, std::int64_t head_dim) {
   return {.num_heads = num_heads,
           .num_kv_heads = num_kv_heads,
