@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdlib>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -20,16 +19,10 @@ namespace sluice {
 
 inline std::string reference_path(const std::string& name) { return std::string(SLUICE_REFERENCE_DIR) + "/" + name; }
 
-// SLUICE_REFERENCE_MODELS: others that were made for the moment, by make_cross.py.
-inline std::string reference_models() {
-  const char* const others = std::getenv("SLUICE_REFERENCE_MODELS");
-  return others != nullptr ? others : reference_path("models");
-}
-
 // Of the files or folders in a folder, in order.
-inline std::vector<std::string> reference_cases(const std::string& path) {
+inline std::vector<std::string> reference_cases(const std::string& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+  for (const auto& entry : std::filesystem::directory_iterator(reference_path(folder))) {
     names.push_back(entry.is_directory() ? entry.path().filename().string() : entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());

@@ -136,7 +136,7 @@ TEST_P(ReferenceLora, EveryLossNormAndFinalAdapterIsTorchs) {
             static_cast<std::size_t>(std::count_if(expected_.tensors().begin(), expected_.tensors().end(), is_final)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ReferenceLora, testing::ValuesIn(reference_cases(reference_path("lora"))), test_name);
+INSTANTIATE_TEST_SUITE_P(Models, ReferenceLora, testing::ValuesIn(reference_cases("lora")), test_name);
 
 }  // namespace
 }  // namespace sluice

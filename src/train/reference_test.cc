@@ -51,7 +51,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 class Reference : public testing::TestWithParam<std::string> {
  protected:
   Reference()
-      : folder_(reference_models() + "/" + GetParam()),
+      : folder_(reference_path("models/" + GetParam())),
         model_(describe_model(read_config(folder_ + "/config.json"))),
         checkpoint_(files_, engine_, folder_ + "/model.safetensors"),
         expected_(files_, engine_, folder_ + "/expected.safetensors"),
@@ -308,7 +308,7 @@ void Reference::expect_bf16_errs_no_more() {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::ValuesIn(reference_cases(reference_models())), test_name);
+INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::ValuesIn(reference_cases("models")), test_name);
 
 }  // namespace
 }  // namespace sluice

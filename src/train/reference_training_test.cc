@@ -90,8 +90,7 @@ TEST_P(ReferenceTraining, EveryLossNormAndFinalWeightIsTorchs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ReferenceTraining, testing::ValuesIn(reference_cases(reference_path("training"))),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(Models, ReferenceTraining, testing::ValuesIn(reference_cases("training")), test_name);
 
 }  // namespace
 }  // namespace sluice

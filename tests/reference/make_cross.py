@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Families, heads, ties, depths and features crossed: more models than tests/reference/models keeps.
 
-    python3 tests/reference/make_cross.py OUT [CASE ...]
-    SLUICE_REFERENCE_MODELS=OUT build/release/bin/train_test --gtest_filter='Models/Reference.F32*:Models/Reference.Bf16*'
+    python3 tests/reference/make_cross.py tests/reference/models
+    build/release/bin/train_test --gtest_filter='Models/Reference.F32*:Models/Reference.Bf16*'
+    git clean -fd tests/reference/models
 
-They are made as make_models.py makes its own, looked at once and thrown away. Settings are named as older transformers
-name them. The AdamW step is left out: the first one goes by a gradient's sign, and among so many elements there are
-gradients smaller than rounding. Made and passed with transformers 4.57, torch 1.13.
+They are made as make_models.py makes its own, beside them, looked at once and thrown away. Settings are named as older
+transformers name them. The AdamW step is left out: the first one goes by a gradient's sign, and among so many elements
+there are gradients smaller than rounding. Made and passed with transformers 4.57 on torch 1.13, which it had to be
+patched for.
 """
 import sys
 
