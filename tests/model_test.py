@@ -228,6 +228,7 @@ class Show(unittest.TestCase):
         self.assertEqual(self.report()["chat_template"], "chat_template.json")
         self.write("additional_chat_templates/tool_use.jinja", "{{ messages }}")
         self.assertEqual(self.report()["chat_template"], "additional_chat_templates/tool_use.jinja")
+        self.assertIn("called default; it has: tool_use", self.report()["chat_template_unsupported"])
         self.write("chat_template.jinja", "{{ messages }}")
         self.assertEqual(self.report()["chat_template"], "chat_template.jinja")
         done = generate("--model", self.folder, "--prompt-ids", "1", "--max-new-tokens", 1, "--json")
@@ -305,6 +306,8 @@ class Generate(Refusals):
             done = generate_as({"max_length": 100000}, "--host", "1MiB")
             self.assertRegex(done.stderr, r"makers let 99997 tokens follow, .* memory for \d+: raise --host .*--max-new-tokens")
             self.assertIn(f"for {len(json.loads(done.stdout)['ids'])}:", done.stderr)
+            done = generate_as({"max_length": 100000}, "--host", "100KiB")
+            self.assert_refused(done, 1, "100 KiB", "--host")
             done = generate_as({}, "--host", "1MiB", "--max-new-tokens", 100000)
             self.assert_refused(done, 1, "1 MiB", "--host")
             # Nobody says how many to draw among: 50, as in transformers. At this heat nearly any of the 67 would do.
@@ -313,6 +316,17 @@ class Generate(Refusals):
                    for makers in ({}, {"top_k": 50}, {"top_k": 0})]
             self.assertEqual(ids[0], ids[1])
             self.assertNotEqual(ids[0], ids[2])
+
+    def test_ids_need_no_tokenizer(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = os.path.join(scratch, "model")
+            shutil.copytree(LLAMA, folder)
+            with open(os.path.join(folder, "tokenizer.json"), "w") as file:
+                file.write("{}")
+            done = generate("--model", folder, "--prompt-ids", "1,5,9", "--max-new-tokens", 2, "--json")
+            self.assertEqual((done.returncode, json.loads(done.stdout)["text"]), (0, None))
+            self.assertRegex(done.stderr, "^sluice: ids without their text: .*tokenizer.json")
+            self.assert_refused(generate("--model", folder, "--prompt", "a"), 1, "tokenizer.json")
 
     def test_mistakes_are_one_sentence(self):
         self.assert_refused(generate("--model", LLAMA, "--prompt", "hello"), 2, LLAMA, "tokenizer")

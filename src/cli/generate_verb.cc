@@ -24,6 +24,7 @@
 #include "cli/terminal.h"
 #include "cli/work_display.h"
 #include "device/cpu/cpu_device.h"
+#include "format/json_text.h"
 #include "format/model_folder.h"
 #include "infer/continuation.h"
 #include "infer/model_memory.h"
@@ -72,6 +73,17 @@ Sampling choose_sampling(const GenerateArguments& arguments, const GenerationCon
           .min_p = arguments.min_p.value_or(makers.min_p.value_or(0)),
           .repetition_penalty = arguments.repetition_penalty.value_or(makers.repetition_penalty.value_or(1)),
           .seed = arguments.seed ? *arguments.seed : random_identity()};
+}
+
+// Ids need none.
+std::unique_ptr<const Tokenizer> find_tokenizer(const GenerateArguments& arguments) {
+  if (arguments.prompt_ids.empty()) return load_tokenizer(arguments.folder);
+  try {
+    return find_tokenizer_file(arguments.folder) ? load_tokenizer(arguments.folder) : nullptr;
+  } catch (const Error& error) {
+    fmt::print(stderr, "sluice: ids without their text: {}\n", on_one_line(error.what(), kMaxSentenceBytes));
+    return nullptr;
+  }
 }
 
 std::vector<std::int32_t> read_prompt(const GenerateArguments& arguments, const Tokenizer* tokenizer) {
@@ -183,15 +195,15 @@ std::int64_t choose_capacity(const GenerateArguments& arguments, const Generatio
   const std::int64_t new_tokens = room_for(arch, prompt_tokens, std::clamp(wanted, std::int64_t{1}, kMostNewTokens));
   plan.capacity_tokens = prompt_tokens + new_tokens;
   if (arguments.max_new_tokens) return plan.capacity_tokens;
-  const std::int64_t room =
-      ModelMemory::room_tokens(arch, plan, prompt_tokens + std::min(new_tokens, kDefaultNewTokens));
-  if (room < plan.capacity_tokens) {
+  const std::int64_t least = prompt_tokens + std::min(new_tokens, kDefaultNewTokens);
+  const std::optional<std::int64_t> room = ModelMemory::room_tokens(arch, plan, least);
+  if (room && *room < plan.capacity_tokens) {
     fmt::print(stderr,
-               "sluice: the model's makers let {} tokens follow, but beside its weights there is memory for {}: raise "
+               "sluice: the model's makers let {} tokens follow, but beside weights there is memory for {}: raise "
                "--host for more, or say how many with --max-new-tokens\n",
-               new_tokens, room - prompt_tokens);
+               new_tokens, *room - prompt_tokens);
   }
-  return room;
+  return room.value_or(least);
 }
 
 void generate(const GenerateArguments& arguments) {
@@ -208,10 +220,7 @@ void generate(const GenerateArguments& arguments) {
     fmt::print(stderr, "sluice: {} asks for {}, which Sluice does not do: what follows is generated without\n",
                folder.generation_config.value_or(config.where()), fmt::join(makers.others, ", "));
   }
-  std::unique_ptr<const Tokenizer> tokenizer;
-  if (arguments.prompt_ids.empty() || find_tokenizer_file(arguments.folder)) {
-    tokenizer = load_tokenizer(arguments.folder);
-  }
+  const std::unique_ptr<const Tokenizer> tokenizer = find_tokenizer(arguments);
   const std::vector<std::int32_t> prompt = read_prompt(arguments, tokenizer.get());
   const auto prompt_tokens = static_cast<std::int64_t>(prompt.size());
   MemoryPlan plan{.budget_bytes = choose_budget(arguments.host),

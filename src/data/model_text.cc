@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "format/model_folder.h"
 
 namespace sluice {
 namespace {
@@ -54,8 +55,9 @@ std::vector<std::string> text_files(const fs::path& folder) {
     if (fs::is_regular_file(folder / name, failure)) paths.push_back((folder / name).string());
   }
   std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(folder / "additional_chat_templates", failure)) {
-    if (entry.path().extension() == ".jinja") paths.push_back(entry.path().string());
+  fs::directory_iterator entry(folder / kNamedTemplatesFolder, failure);
+  for (; !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
+    if (entry->path().extension() == ".jinja") paths.push_back(entry->path().string());
   }
   std::sort(paths.begin(), paths.end());
   return paths;

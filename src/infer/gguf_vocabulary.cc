@@ -98,8 +98,9 @@ GgufVocabulary make_gguf_vocabulary(const std::string& model_folder, const Confi
   fit_to_rows(table, static_cast<std::size_t>(num_rows), model_folder);
   add_tables(vocabulary, std::move(table));
   add_special_tokens(vocabulary, *load_tokenizer(model_folder), config, num_rows);
-  if (auto text = find_chat_template_text(model_folder)) {
-    vocabulary.entries.push_back({"tokenizer.chat_template", std::move(*text)});
+  auto chat = find_chat_template(model_folder);
+  if (chat && chat->name == "default") {
+    vocabulary.entries.push_back({"tokenizer.chat_template", std::move(chat->text)});
   }
   return vocabulary;
 }

@@ -12,20 +12,24 @@
 
 namespace sluice {
 
-std::int64_t ModelMemory::room_tokens(const Architecture& arch, const MemoryPlan& plan, std::int64_t least_tokens) {
-  const std::uint64_t streamed_bytes = StreamedSlices::least_bytes(arch, plan.dtype);
-  const std::uint64_t resident_bytes = ResidentSlices::size_bytes(arch, plan.dtype);
+std::optional<std::int64_t> ModelMemory::room_tokens(const Architecture& arch, const MemoryPlan& plan,
+                                                     std::int64_t least_tokens) {
   const auto fits = [&](std::uint64_t weight_bytes, std::int64_t tokens) {
     return weight_bytes + Generator::size_bytes(arch, plan.dtype, tokens) <= plan.budget_bytes;
   };
-  const std::uint64_t weight_bytes = fits(resident_bytes, least_tokens) ? resident_bytes : streamed_bytes;
-  std::int64_t room = least_tokens;
-  std::int64_t too_many = plan.capacity_tokens + 1;
-  while (too_many - room > 1) {
-    const std::int64_t middle = room + (too_many - room) / 2;
-    (fits(weight_bytes, middle) ? room : too_many) = middle;
+  for (const std::uint64_t weight_bytes :
+       {ResidentSlices::size_bytes(arch, plan.dtype), StreamedSlices::least_bytes(arch, plan.dtype, 2),
+        StreamedSlices::least_bytes(arch, plan.dtype)}) {
+    if (!fits(weight_bytes, least_tokens)) continue;
+    std::int64_t room = least_tokens;
+    std::int64_t too_many = plan.capacity_tokens + 1;
+    while (too_many - room > 1) {
+      const std::int64_t middle = room + (too_many - room) / 2;
+      (fits(weight_bytes, middle) ? room : too_many) = middle;
+    }
+    return room;
   }
-  return room;
+  return std::nullopt;
 }
 
 ModelMemory::ModelMemory(const CheckpointSlices& slices, const Architecture& arch, const MemoryPlan& plan,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/progress.h"
 #include "device/cpu/cpu_device.h"
@@ -22,9 +23,10 @@ struct MemoryPlan {
 
 class ModelMemory {
  public:
-  // How many tokens a document may have, from `least_tokens` up to what the plan asks for, so that the weights stay
-  // where they would be with the least.
-  static std::int64_t room_tokens(const Architecture& arch, const MemoryPlan& plan, std::int64_t least_tokens);
+  // How many tokens a document may have, from `least_tokens` up to what the plan asks for, so that weights are kept, or
+  // read ahead, as they would be with the least. Nothing where the least has no room.
+  static std::optional<std::int64_t> room_tokens(const Architecture& arch, const MemoryPlan& plan,
+                                                 std::int64_t least_tokens);
 
   // Throws OutOfBudget that says how much would do. `slices` and `arch` outlive this.
   ModelMemory(const CheckpointSlices& slices, const Architecture& arch, const MemoryPlan& plan,

@@ -247,6 +247,8 @@ TEST_F(HandmadeCheckpoint, AHeadOfItsOwnCountsUnlessItIsTheEmbedding) {
   tensors["lm_head.weight"] = {.dtype = "BF16", .shape = {2, 2}};  // numbers count, not bits
   EXPECT_TRUE(is_tied(tensors));
   EXPECT_FALSE(is_tied(tensors, 0x3C00));
+  tensors["lm_head.weight"].dtype = "F16";
+  EXPECT_TRUE(is_tied(tensors, 0x7E00));  // not a number, of rows that nobody uses
   tensors.erase("lm_head.weight");
   EXPECT_TRUE(is_tied(tensors));
 }

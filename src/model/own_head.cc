@@ -15,16 +15,21 @@ namespace {
 
 constexpr std::size_t kComparedElements = kMiB;
 
-// Elements of a tensor as f32, piece by piece.
+// Elements of a tensor, piece by piece.
 class Elements {
  public:
   Elements(const Checkpoint& checkpoint, const TensorInfo& tensor, DType dtype)
       : checkpoint_(checkpoint), tensor_(tensor), dtype_(dtype), stored_(kComparedElements * size_bytes(dtype)) {}
 
-  std::span<const float> read(std::uint64_t first, std::size_t count) {
+  std::span<const std::byte> read(std::uint64_t first, std::size_t count) {
     const std::span<std::byte> stored = std::span(stored_).first(count * size_bytes(dtype_));
     checkpoint_.read(tensor_, first * size_bytes(dtype_), stored);
-    convert_elements(std::as_writable_bytes(std::span(values_).first(count)), DType::kF32, stored, dtype_);
+    return stored;
+  }
+  // What was read, as f32.
+  std::span<const float> values(std::size_t count) {
+    convert_elements(std::as_writable_bytes(std::span(values_).first(count)), DType::kF32,
+                     std::span(stored_).first(count * size_bytes(dtype_)), dtype_);
     return std::span(values_).first(count);
   }
 
@@ -36,7 +41,7 @@ class Elements {
   std::vector<float> values_ = std::vector<float>(kComparedElements);
 };
 
-// As numbers: one of them may have been written in a wider type.
+// The same bits, or the same numbers: one of them may have been written in a wider type.
 bool is_same(const Checkpoint& checkpoint, const TensorInfo& a, const TensorInfo& b) {
   if (a.shape != b.shape) return false;
   const DType dtype_a = checkpoint.require_dtype(a);
@@ -47,9 +52,8 @@ bool is_same(const Checkpoint& checkpoint, const TensorInfo& a, const TensorInfo
   const std::uint64_t total = a.size_bytes / size_bytes(dtype_a);
   for (std::uint64_t at = 0; at < total; at += kComparedElements) {
     const std::size_t count = std::min<std::uint64_t>(kComparedElements, total - at);
-    const std::span<const float> piece_a = of_a.read(at, count);
-    const std::span<const float> piece_b = of_b.read(at, count);
-    if (!std::equal(piece_a.begin(), piece_a.end(), piece_b.begin())) return false;
+    if (std::ranges::equal(of_a.read(at, count), of_b.read(at, count)) && dtype_a == dtype_b) continue;
+    if (!std::ranges::equal(of_a.values(count), of_b.values(count))) return false;
   }
   return true;
 }

@@ -45,7 +45,7 @@ StreamedSlices::StreamedSlices(Device& device, const CheckpointSlices& slices, c
   }
 }
 
-std::uint64_t StreamedSlices::least_bytes(const Architecture& arch, DType dtype) {
+std::uint64_t StreamedSlices::least_bytes(const Architecture& arch, DType dtype, std::uint64_t num_places) {
   std::uint64_t resident_bytes = 0;
   std::uint64_t largest_bytes = 0;
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
@@ -56,7 +56,7 @@ std::uint64_t StreamedSlices::least_bytes(const Architecture& arch, DType dtype)
       largest_bytes = std::max(largest_bytes, round_up(bytes, Device::kAlignment));
     }
   }
-  return resident_bytes + largest_bytes;
+  return resident_bytes + num_places * largest_bytes;
 }
 
 StreamedSlices::~StreamedSlices() {

@@ -31,8 +31,8 @@ class StreamedSlices : public SliceSource {
   SliceHold hold(std::size_t slice_idx) override;
   DType dtype() const override { return dtype_; }
 
-  // The least that the constructor can do with.
-  static std::uint64_t least_bytes(const Architecture& arch, DType dtype);
+  // What the constructor can do with: for one place, or for two.
+  static std::uint64_t least_bytes(const Architecture& arch, DType dtype, std::uint64_t num_places = 1);
   std::size_t num_places() const { return places_.size(); }
   std::uint64_t bytes_read() const;
 

@@ -43,6 +43,8 @@ class ChatTemplate {
   // the special tokens from the latter. Throws InvalidInput where there is no template.
   static ChatTemplate load(const std::string& model_directory);
 
+  // Throws InvalidInput where every template has to be asked for by its name.
+  void require_default() const { choose({}); }
   std::string render_text(const nlohmann::ordered_json& messages, const RenderOptions& options) const;
   // The text and the assistant's spans: those of {% generation %} blocks, or found by rendering variations of the
   // conversation. Throws FormatError where they cannot be told apart.
@@ -56,11 +58,12 @@ class ChatTemplate {
   nlohmann::ordered_json variables_;
 };
 
-// The file that has the template which load() would use without a wish, or else the first of those with a name; nothing
-// where the folder has no template. The folder is not part of it.
-std::optional<std::string> find_chat_template_file(const std::string& model_directory);
-
-// The template that load() would use without a wish, as it is written; nothing where the folder has none.
-std::optional<std::string> find_chat_template_text(const std::string& model_directory);
+struct ChatTemplateText {
+  std::string name;
+  std::string file;  // in the folder
+  std::string text;
+};
+// The template called "default", as it is written, or else the first by name; nothing where the folder has none.
+std::optional<ChatTemplateText> find_chat_template(const std::string& model_directory);
 
 }  // namespace sluice

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -92,12 +93,18 @@ TemplateSources find_templates(const std::filesystem::path& directory, const Jso
   if (auto text = read_if_there(directory / kTemplateName)) {
     templates.insert({"default", {std::move(*text), (directory / kTemplateName).string(), kTemplateName}});
   }
-  for (const auto& entry : std::filesystem::directory_iterator(directory / kNamedTemplates, failure)) {
-    if (entry.path().extension() != ".jinja") continue;
-    if (auto text = read_if_there(entry.path())) {
-      const std::filesystem::path file = std::filesystem::path(kNamedTemplates) / entry.path().filename();
-      templates.insert({entry.path().stem().string(), {std::move(*text), entry.path().string(), file.string()}});
+  const std::filesystem::path named = directory / kNamedTemplates;
+  std::filesystem::directory_iterator entry(named, failure);
+  for (; !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
+    const std::filesystem::path& path = entry->path();
+    if (path.extension() != ".jinja") continue;
+    if (auto text = read_if_there(path)) {
+      const std::filesystem::path file = std::filesystem::path(kNamedTemplates) / path.filename();
+      templates.insert({path.stem().string(), {std::move(*text), path.string(), file.string()}});
     }
+  }
+  if (failure && failure != std::errc::no_such_file_or_directory && failure != std::errc::not_a_directory) {
+    throw IoError(failure.value(), fmt::format("cannot list {}: {}", named.string(), failure.message()));
   }
   if (templates.empty()) {
     const std::filesystem::path path = directory / "chat_template.json";
@@ -116,19 +123,13 @@ Json read_tokenizer_config(const std::filesystem::path& directory) {
 
 }  // namespace
 
-std::optional<std::string> find_chat_template_file(const std::string& model_directory) {
+std::optional<ChatTemplateText> find_chat_template(const std::string& model_directory) {
   const std::filesystem::path directory(model_directory);
   const TemplateSources templates = find_templates(directory, read_tokenizer_config(directory));
   if (templates.empty()) return std::nullopt;
   const auto found = templates.find("default");
-  return (found == templates.end() ? templates.begin() : found)->second.file;
-}
-
-std::optional<std::string> find_chat_template_text(const std::string& model_directory) {
-  const std::filesystem::path directory(model_directory);
-  const TemplateSources templates = find_templates(directory, read_tokenizer_config(directory));
-  const auto found = templates.find("default");
-  return found == templates.end() ? std::nullopt : std::optional(found->second.text);
+  const auto& [name, source] = *(found == templates.end() ? templates.begin() : found);
+  return ChatTemplateText{.name = name, .file = source.file, .text = source.text};
 }
 
 ChatTemplate ChatTemplate::load(const std::string& model_directory) {

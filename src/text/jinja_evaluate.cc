@@ -115,8 +115,7 @@ JinjaValue JinjaInterpreter::evaluate_dict(const JinjaExpr& expr) {
   meter_.allocate(expr.parts.size() * 2 * sizeof(JinjaValue));
   for (std::size_t i = 0; i + 1 < expr.parts.size(); i += 2) {
     JinjaValue key = evaluate(*expr.parts[i]);
-    if (key.is_text()) meter_.allocate(key.as_text().size());
-    if (key.is_sequence()) meter_.allocate(dict_key(key).size());
+    charge_key(meter_, key);
     pairs.emplace_back(std::move(key), evaluate(*expr.parts[i + 1]));
   }
   return JinjaValue::dict(std::move(pairs));

@@ -36,9 +36,7 @@ JinjaPairs pairs_of(JinjaInterpreter& interpreter, std::string_view what, JinjaA
     }
   }
   for (auto& [name, value] : arguments.named) pairs.emplace_back(JinjaValue(name), std::move(value));
-  for (const auto& [key, value] : pairs) {  // which are copied, to be looked up by
-    if (key.is_text()) interpreter.meter().allocate(key.as_text().size());
-  }
+  for (const auto& [key, value] : pairs) charge_key(interpreter.meter(), key);
   return pairs;
 }
 
@@ -50,6 +48,7 @@ JinjaValue make_namespace(JinjaInterpreter& interpreter, JinjaArguments argument
   auto space = std::make_unique<JinjaNamespace>();
   for (auto& [key, value] : pairs_of(interpreter, "namespace()", std::move(arguments))) {
     if (!key.is_text()) throw JinjaFailure("a namespace's names must be strings");
+    interpreter.meter().step(space->num_attributes() / 8);
     space->assign(key.as_text(), std::move(value));
   }
   return JinjaValue(interpreter.own(std::move(space)));

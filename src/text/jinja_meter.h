@@ -67,9 +67,9 @@ class JinjaMeter {
 };
 
 // Where a long text's characters begin takes eight times its memory, for a moment.
-inline void charge_offsets(JinjaMeter& meter, std::string_view text, std::uint64_t item_bytes = sizeof(std::size_t)) {
+inline void charge_offsets(JinjaMeter& meter, std::string_view text) {
   constexpr std::size_t kLong = std::size_t{1} << 20;
-  if (text.size() > kLong) meter.allocate(text.size(), item_bytes);
+  if (text.size() > kLong) meter.allocate(text.size(), sizeof(std::size_t));
 }
 
 }  // namespace sluice

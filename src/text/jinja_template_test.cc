@@ -107,6 +107,8 @@ TEST(JinjaTemplate, WorkOnLongTextsIsCounted) {
   EXPECT_THAT(failure(with_x + "(x, 1) in {1: 1} }}"), HasSubstr("too large to be a key"));
   EXPECT_THAT(failure("{% set t = ('a' * 60000,) %}{% for i in range(99999) %}{{ t in {} }}{% endfor %}"),
               HasSubstr("ran longer than"));
+  EXPECT_THAT(failure("{% set x = 'a' * 60000 %}{{ dict([[(x, 1), 1]] * 99999) }}"), HasSubstr("memory"));
+  EXPECT_THAT(failure("{{ namespace(range(99999)|map('string')|batch(2, '')) }}"), HasSubstr("ran longer than"));
   EXPECT_THAT(failure("{{ " + std::string(1025, 'a') + " }}"), HasSubstr("longer than 1024"));
   std::string many;
   for (int i = 0; i < 2000; ++i) many += fmt::format("{}a{}", i > 0 ? ", " : "", i);

@@ -121,7 +121,7 @@ JinjaValue indent_filter(Interpreter interpreter, Input input, Arguments argumen
           ? width.as_text()
           : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(bound.integer(0, 4), 0, 1000)), ' ');
   const std::string whole = input.as_text() + "\n";
-  charge_offsets(interpreter.meter(), whole, sizeof(std::string_view));
+  interpreter.meter().allocate(most_lines(whole), sizeof(std::string_view));
   const std::vector<std::string_view> lines = split_lines(whole, LineEnds::kDrop);
   interpreter.meter().allocate(whole.size() + lines.size() * (indentation.size() + 16));
   std::string out;

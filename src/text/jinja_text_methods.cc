@@ -85,7 +85,7 @@ JinjaValue partition_method(Call& call) {
 
 JinjaValue split_lines_method(Call& call) {
   const BoundJinjaArguments bound = call.bind(0, {"keepends"});
-  charge_offsets(call.interpreter.meter(), call.text, sizeof(std::string_view));
+  call.interpreter.meter().allocate(most_lines(call.text), sizeof(std::string_view));
   return list_of(call.interpreter, split_lines(call.text, bound.truth(0) ? LineEnds::kKeep : LineEnds::kDrop));
 }
 

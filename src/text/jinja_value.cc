@@ -226,6 +226,11 @@ std::string dict_key(const JinjaValue& value) {
   throw JinjaFailure(fmt::format("unhashable type: '{}'", value.type_name()));
 }
 
+void charge_key(JinjaMeter& meter, const JinjaValue& key) {
+  if (key.is_text()) meter.allocate(key.as_text().size());
+  if (key.is_sequence()) meter.allocate(dict_key(key).size());
+}
+
 void step_for_key(JinjaMeter& meter, const JinjaValue& key) {
   if (key.is_text()) meter.step(key.as_text().size() / 64);
   if (key.is_sequence()) meter.step(kMaxTupleKeyBytes / 64);

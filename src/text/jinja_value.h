@@ -131,7 +131,8 @@ bool less(const JinjaValue& left, const JinjaValue& right, JinjaMeter& meter);
 
 // Equal for keys that Python takes for the same one. Throws "unhashable type: 'list'".
 std::string dict_key(const JinjaValue& value);
-// For looking it up.
+// For a copy of it, in a dict; and for looking it up.
+void charge_key(JinjaMeter& meter, const JinjaValue& key);
 void step_for_key(JinjaMeter& meter, const JinjaValue& key);
 
 }  // namespace sluice

@@ -240,6 +240,13 @@ std::vector<std::string_view> split_whitespace(std::string_view text, std::int64
   return parts;
 }
 
+std::size_t most_lines(std::string_view text) {
+  // Of U+0085, U+2028 and U+2029 the first byte.
+  constexpr std::string_view kBegins = "\n\v\f\r\x1C\x1D\x1E\xC2\xE2";
+  return 1 + static_cast<std::size_t>(std::count_if(text.begin(), text.end(),
+                                                    [&](char c) { return kBegins.find(c) != std::string_view::npos; }));
+}
+
 std::vector<std::string_view> split_lines(std::string_view text, LineEnds ends) {
   std::vector<std::string_view> lines;
   std::size_t start = 0;

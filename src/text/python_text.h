@@ -29,6 +29,8 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
 // At runs of whitespace; no part is empty.
 std::vector<std::string_view> split_whitespace(std::string_view text, std::int64_t max_splits, SplitFrom from);
 enum class LineEnds { kDrop, kKeep };
+// There are no more, and in most texts not many fewer.
+std::size_t most_lines(std::string_view text);
 std::vector<std::string_view> split_lines(std::string_view text, LineEnds ends);
 
 std::string to_upper(std::string_view text);

@@ -18,9 +18,11 @@
 namespace sluice {
 namespace {
 
-// Ordinary patterns take a few steps for each match; these stop the others within a second.
-constexpr std::uint32_t kMatchLimit = 2'000'000;
-constexpr std::uint32_t kMatchLimitPerByte = 8;  // a match may be as long as its text
+// Ordinary patterns take a few steps for each match, or some for each byte of a match that is as long as its text.
+// These stop the others, within a second or two of the longest texts.
+constexpr std::uint64_t kMatchLimit = 2'000'000;
+constexpr std::uint64_t kMatchLimitPerByte = 8;
+constexpr std::uint64_t kMostMatchLimit = 200'000'000;
 constexpr std::uint32_t kDepthLimit = 20'000;
 constexpr std::uint32_t kHeapLimitKib = 64 * 1024;
 constexpr std::size_t kMaxPatternBytes = 64 * 1024;
@@ -121,8 +123,8 @@ RegexSearch::~RegexSearch() = default;
 void RegexSearch::begin(std::string_view text) {
   state_->text = text;
   state_->from = 0;
-  const std::uint64_t limit = kMatchLimit + kMatchLimitPerByte * std::uint64_t{text.size()};
-  pcre2_set_match_limit(state_->context.get(), static_cast<std::uint32_t>(std::min<std::uint64_t>(limit, UINT32_MAX)));
+  const std::uint64_t limit = std::min(kMatchLimit + kMatchLimitPerByte * text.size(), kMostMatchLimit);
+  pcre2_set_match_limit(state_->context.get(), static_cast<std::uint32_t>(limit));
   state_->last_end.reset();
 }
 
@@ -133,8 +135,9 @@ std::optional<RegexMatch> RegexSearch::next() {
                                   state.data.get(), state.context.get());
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0) {
-      throw FormatError(fmt::format("a regular expression of the tokenizer gave up at byte {} of a text of {}: {}",
-                                    state.from, state.text.size(), pcre_message(found)));
+      throw FormatError(
+          fmt::format("a regular expression of the tokenizer gave up at byte {} of a text of {} bytes: {}", state.from,
+                      state.text.size(), pcre_message(found)));
     }
     const PCRE2_SIZE* const bounds = pcre2_get_ovector_pointer(state.data.get());
     const RegexMatch match{bounds[0], bounds[1]};

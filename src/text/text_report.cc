@@ -8,12 +8,12 @@
 namespace sluice {
 namespace {
 
-template <typename Find, typename Load>
-TextReport::Part report_part(const Find& find, const Load& load) {
+// `look` sets the file and goes on to use it.
+template <typename Look>
+TextReport::Part report_part(const Look& look) {
   TextReport::Part part;
   try {
-    part.file = find();
-    if (part.file) load();
+    look(part.file);
   } catch (const Error& error) {
     part.unsupported = error.what();
   }
@@ -23,10 +23,16 @@ TextReport::Part report_part(const Find& find, const Load& load) {
 }  // namespace
 
 TextReport report_text(const std::string& model_directory) {
-  return {.tokenizer = report_part([&] { return find_tokenizer_file(model_directory); },
-                                   [&] { load_tokenizer(model_directory); }),
-          .chat_template = report_part([&] { return find_chat_template_file(model_directory); },
-                                       [&] { ChatTemplate::load(model_directory); })};
+  return {.tokenizer = report_part([&](std::optional<std::string>& file) {
+            file = find_tokenizer_file(model_directory);
+            if (file) load_tokenizer(model_directory);
+          }),
+          .chat_template = report_part([&](std::optional<std::string>& file) {
+            const auto found = find_chat_template(model_directory);
+            if (!found) return;
+            file = found->file;
+            ChatTemplate::load(model_directory).require_default();
+          })};
 }
 
 }  // namespace sluice
