@@ -340,15 +340,17 @@ std::vector<std::size_t> code_point_offsets(std::string_view text) {
   return offsets;
 }
 
+// As long as this, what is looked for may be compared at every place.
+constexpr std::size_t kShort = 64;
+
 std::size_t find_text(std::string_view text, std::string_view wanted) {
-  if (wanted.empty()) return 0;
+  if (wanted.size() <= kShort) return text.find(wanted);
   const void* const found = ::memmem(text.data(), text.size(), wanted.data(), wanted.size());
   return found == nullptr ? std::string_view::npos
                           : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
 }
 
 std::size_t find_last_text(std::string_view text, std::string_view wanted) {
-  constexpr std::size_t kShort = 64;
   if (wanted.size() <= kShort) return text.rfind(wanted);
   const std::string reversed_text(text.rbegin(), text.rend());
   const std::size_t found = find_text(reversed_text, std::string(wanted.rbegin(), wanted.rend()));
