@@ -50,7 +50,7 @@ class Folder {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Folder folder;
+  static const Folder kFolder;
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   bool has_tokens = false;
   for (const char* const name : kNames) {
@@ -58,11 +58,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::string_view bytes = rest.substr(0, end);
     rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
     has_tokens = has_tokens || (!bytes.empty() && (name == kNames[3] || name == kNames[4]));
-    folder.put(name, bytes);
+    kFolder.put(name, bytes);
   }
-  if (!has_tokens) folder.put(kNames[3], kSmall);
+  if (!has_tokens) kFolder.put(kNames[3], kSmall);
   try {
-    const auto tokenizer = sluice::load_tokenizer(folder.path());
+    const auto tokenizer = sluice::load_tokenizer(kFolder.path());
     sluice::use_tokenizer(*tokenizer, "ab <a> b<|endoftext|>  <e>\n");
     for (const auto id : {tokenizer->bos_id(), tokenizer->eos_id(), tokenizer->pad_id(), tokenizer->unk_id()}) {
       CHECK(!id || *id < tokenizer->vocab_size(), "named tokens are of the vocabulary");

@@ -32,9 +32,9 @@ UnfinishedFolder::~UnfinishedFolder() {
     for (const std::string& name : files_.list(path_)) {
       const bool is_new = std::find(before_.begin(), before_.end(), name) == before_.end();
       if (!is_new || !is_of_model(name)) continue;
-      const std::string path = path_ + "/" + name;
+      const std::string path = fmt::format("{}/{}", path_, name);
       if (name == kNamedTemplatesFolder) {
-        for (const std::string& inner : files_.list(path)) remove_quietly(files_, path + "/" + inner);
+        for (const std::string& inner : files_.list(path)) remove_quietly(files_, fmt::format("{}/{}", path, inner));
       }
       remove_quietly(files_, path);
     }
