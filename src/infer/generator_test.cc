@@ -282,5 +282,33 @@ TEST(ModelMemory, WhatARefusalNamesWillDoAndChangesNoNumber) {
   EXPECT_THROW(logits_within(least_bytes - 2 * kMiB, true), OutOfBudget);
 }
 
+// Tokens take what the weights leave as they would lie beside the fewest tokens: kept, read ahead, or read in turn.
+TEST(ModelMemory, RoomForTokensMovesNoWeights) {
+  constexpr std::int64_t kLeast = 64;
+  const ScratchDirectory folder;
+  make_random_model(folder.path(), streamable_config(), {.spread = 0.1});
+  const OpenedModel opened(folder.path());
+  const Architecture& arch = opened.arch();
+  const auto token_bytes = [&](std::int64_t tokens) { return Generator::size_bytes(arch, DType::kBF16, tokens); };
+  const auto room = [&](std::uint64_t budget_bytes, std::int64_t wanted) {
+    return ModelMemory::room_tokens(
+        arch, {.budget_bytes = budget_bytes, .capacity_tokens = wanted, .dtype = DType::kBF16}, kLeast);
+  };
+  std::uint64_t more_bytes = UINT64_MAX;
+  for (const std::uint64_t weight_bytes :
+       {ResidentSlices::size_bytes(arch, DType::kBF16), StreamedSlices::least_bytes(arch, DType::kBF16, 2),
+        StreamedSlices::least_bytes(arch, DType::kBF16)}) {
+    const std::uint64_t budget_bytes = weight_bytes + token_bytes(300);
+    ASSERT_GT(more_bytes, budget_bytes);
+    const std::int64_t found = room(budget_bytes, 100'000).value();
+    EXPECT_LE(weight_bytes + token_bytes(found), budget_bytes);
+    EXPECT_GT(weight_bytes + token_bytes(found + 1), budget_bytes);
+    EXPECT_EQ(room(budget_bytes, kLeast + 6), kLeast + 6);
+    more_bytes = weight_bytes + token_bytes(kLeast);
+  }
+  EXPECT_EQ(room(more_bytes, 100'000), kLeast);
+  EXPECT_EQ(room(more_bytes - 1, 100'000), std::nullopt);
+}
+
 }  // namespace
 }  // namespace sluice
