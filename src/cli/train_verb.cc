@@ -21,6 +21,7 @@
 #include "io/posix/posix_file.h"
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
+#include "train/config_paths.h"
 #include "train/lane_trace_file.h"
 #include "train/run_plan.h"
 #include "train/training_job.h"
@@ -38,6 +39,7 @@ struct TrainArguments {
   std::string trace;  // a file; empty: none
   std::uint64_t trace_steps = TraceLimits().num_steps;
   bool skip_bad = false;
+  bool accept_changes = false;
   bool json = false;
 };
 
@@ -159,9 +161,13 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
   if (!traced.empty() && !traced_in_run) open_trace(traced);
   WorkDisplay work;
   const ProgressSink progress = work.sink();
-  TrainingJob job(config, start.how, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, progress);
+  TrainingJob job(config, start.how, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, progress,
+                  arguments.accept_changes ? ChangedInputs::kAccept : ChangedInputs::kRefuse);
   work.finish();
-  if (traced_in_run) open_trace(traced);
+  if (traced_in_run) {
+    job.claim(std::filesystem::path(absolute_path(traced)).lexically_relative(config.output_dir).string());
+    open_trace(traced);
+  }
   if (start.from_step) {
     job.go_back_to(*start.from_step, [output](const GoingBack& going) { print_return(going, output); });
   }
@@ -208,13 +214,15 @@ Start start_of(const TrainConfig& config) {
 void train(const TrainArguments& arguments) {
   const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
   for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
-  run_job(read.config, start_of(read.config), arguments);
+  const TrainConfig config = with_absolute_paths(read.config, std::filesystem::current_path().string());
+  run_job(config, start_of(config), arguments);
 }
 
 void resume(const TrainArguments& arguments) {
   Start start{.how = JobStart::kResume};
-  if (!arguments.from.empty()) start.from_step = TrainingJob::step_of_checkpoint(arguments.run_dir, arguments.from);
-  run_job(TrainingJob::config_of(arguments.run_dir, arguments.overrides), start, arguments);
+  const std::string run_dir = absolute_path(arguments.run_dir);
+  if (!arguments.from.empty()) start.from_step = TrainingJob::step_of_checkpoint(run_dir, arguments.from);
+  run_job(TrainingJob::config_of(run_dir, arguments.overrides), start, arguments);
 }
 
 void add_trace_options(CLI::App& verb, const std::shared_ptr<TrainArguments>& arguments) {
@@ -223,6 +231,11 @@ void add_trace_options(CLI::App& verb, const std::shared_ptr<TrainArguments>& ar
   verb.add_option("--trace-steps", arguments->trace_steps, "Steps in the trace")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+}
+
+void add_accept_option(CLI::App& verb, const std::shared_ptr<TrainArguments>& arguments) {
+  verb.add_flag("--accept-changes", arguments->accept_changes,
+                "Go on with a run though its base model, data or template are not what it began with");
 }
 
 }  // namespace
@@ -235,6 +248,7 @@ void add_train_verbs(CLI::App& app) {
   verb->add_flag("--skip-bad", arguments->skip_bad, "Go on without rows that cannot be used");
   verb->add_flag("--json", arguments->json, "One JSON object a line on standard output");
   add_trace_options(*verb, arguments);
+  add_accept_option(*verb, arguments);
   verb->callback([arguments] { train(*arguments); });
 
   CLI::App* const again =
@@ -245,6 +259,7 @@ void add_train_verbs(CLI::App& app) {
   again->add_flag("--skip-bad", arguments->skip_bad, "Go on without rows that cannot be used");
   again->add_flag("--json", arguments->json, "One JSON object a line on standard output");
   add_trace_options(*again, arguments);
+  add_accept_option(*again, arguments);
   again->callback([arguments] { resume(*arguments); });
 }
 

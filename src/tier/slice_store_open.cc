@@ -34,12 +34,13 @@ void require_distinct(const StoreHome& home) {
 std::string data_path(const std::string& directory) { return directory + "/slices.dat"; }
 
 const std::vector<std::string>& store_file_names() {
-  static const std::vector<std::string> kNames{"slices.dat", "journal.a", "journal.b"};
+  static const std::vector<std::string> kNames{"slices.dat", "journal.a", "journal.b", kStoreOwnerName};
   return kNames;
 }
 
 const std::vector<std::string>& leftover_file_names() {
-  static const std::vector<std::string> kNames{"slices.dat.new", "journal.a.new", "journal.b.new"};
+  static const std::vector<std::string> kNames{"slices.dat.new", "journal.a.new", "journal.b.new",
+                                               std::string(kStoreOwnerName) + ".part"};
   return kNames;
 }
 

@@ -193,8 +193,8 @@ std::unique_ptr<FileLock> PosixFileSystem::lock(const std::string& path) {
         return std::make_unique<PosixLock>(std::move(fd));
       }
       if (errno != EAGAIN && errno != EACCES) throw_io_failure(errno, "lock", path);
-      throw InvalidInput(fmt::format("'{}' is in use by {}: wait until it has ended, or name another directory", path,
-                                     lock_holder(locked)));
+      throw InvalidInput(fmt::format("'{}' is in use by {}: wait until it has ended, or name another directory",
+                                     std::filesystem::path(path).parent_path().string(), lock_holder(locked)));
     }
     // Another file may have taken the name between opening and locking.
     struct stat named {};

@@ -192,7 +192,7 @@ TEST_F(PosixFileTest, SecondLockNamesTheHolderAndTheRemedy) {
   {
     const LockingChild other(path);
     const std::string message = refusal_of([&] { files_.lock(path); });
-    EXPECT_NE(message.find("'" + path + "' is in use by process " + std::to_string(other.pid()) + ":"),
+    EXPECT_NE(message.find("'" + directory_.path() + "' is in use by process " + std::to_string(other.pid()) + ":"),
               std::string::npos)
         << message;
     EXPECT_NE(message.find("wait until it has ended, or name another directory"), std::string::npos) << message;
