@@ -4,9 +4,11 @@
 import hashlib
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 from handbook_runs import ON_DRIVES, TRAIN, ShortSteps, checkpoints, fingerprint, logged_steps, steps_of
@@ -270,6 +272,197 @@ class Records(ShortSteps):
         self.assertIn("going on with what has changed", done.stderr)
         self.assertEqual(steps_of(done), [4])
         self.succeed("resume", out, "--json", "max_steps=5")
+
+
+class Signals(ShortSteps):
+    """State in memory, commits by time: a signal at any moment costs at most the time since the last commit."""
+
+    settings = {**ShortSteps.settings, "save_strategy": "no", "max_steps": 160, "commit_every": "1s"}
+    # STOP with CONT, and PIPE, cost nothing; the first four end the run in good order.
+    NUMBER = int(os.environ.get("SLUICE_SIGNALS", "24"))
+
+    def test_random_signals_cost_at_most_what_came_after_the_last_commit(self):
+        whole, _ = self.finish("undisturbed")
+        dice = random.Random(7)
+        out, words = self.words("disturbed")
+        runs = 0
+        committed = 0
+        done_steps = 0
+        while runs < self.NUMBER:
+            what = dice.choice((signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGSTOP, signal.SIGKILL))
+            child = start(*(("resume", out, "--json") if os.path.exists(os.path.join(out, "run.json")) else
+                            ("train", *words)))
+            after = dice.choice((0, 0, 1, 2, 3, 5, 8, 13))
+            first = None
+            commits = []
+            for line in child.stdout:
+                event = json.loads(line)
+                if event["event"] == "commit":
+                    commits.append(event["step"])
+                if event["event"] != "step":
+                    continue
+                first = event["step"] if first is None else first
+                done_steps = event["step"]
+                after -= 1
+                if after == 0:
+                    if what == signal.SIGSTOP:
+                        child.send_signal(signal.SIGSTOP)
+                        os.waitpid(child.pid, os.WUNTRACED)
+                        child.send_signal(signal.SIGCONT)
+                    else:
+                        child.send_signal(what)
+            errors = child.stderr.read()
+            child.stdout.close()
+            child.stderr.close()
+            code = child.wait()
+            runs += 1
+            self.assertIn(code, (0, 130, -signal.SIGKILL, -signal.SIGPIPE), errors)
+            if first is not None:
+                self.assertEqual(first, committed + 1, f"run {runs}, after {what}: {errors}")
+            committed = max([committed, *commits])
+            if code in (0, 130):
+                committed = done_steps
+            if code == 0:
+                self.assertEqual(fingerprint(out), fingerprint(whole))
+                shutil.rmtree(out)
+                committed = 0
+        if os.path.exists(out):
+            self.succeed("resume", out, "--json")
+            self.assertEqual(fingerprint(out), fingerprint(whole))
+
+    def test_a_killed_run_has_lost_at_most_the_interval(self):
+        out, words = self.words("killed", "max_steps=100000")
+        child = start("train", *words)
+        committed = None
+        steps_after = {}
+        for line in child.stdout:
+            event = json.loads(line)
+            now = time.monotonic()
+            if event["event"] == "step":
+                steps_after[event["step"]] = now
+            if event["event"] == "commit":
+                committed = event["step"]
+                if len([step for step in steps_after if step > 1]) > 1 and event["step"] > 20:
+                    break
+        child.kill()
+        child.communicate()
+        done = self.succeed("resume", out, "--json", f"max_steps={committed + 2}")
+        self.assertGreaterEqual(steps_of(done)[0], committed + 1)
+
+    def test_a_closed_terminal_commits_the_step(self):
+        whole, _ = self.finish("terminal", "max_steps=12")
+        out, words = self.words("hung-up", "max_steps=12")
+        child = start("train", *words)
+        last = 0
+        for line in child.stdout:
+            event = json.loads(line)
+            last = event.get("step", last)
+            if event["event"] == "step" and last == 2:
+                child.send_signal(signal.SIGHUP)
+                child.send_signal(signal.SIGHUP)  # from the terminal, and from its shell
+        errors = child.stderr.read()
+        child.stdout.close()
+        child.stderr.close()
+        self.assertEqual(child.wait(), 130, errors)
+        done = self.succeed("resume", out, "--json")
+        self.assertEqual(steps_of(done)[0], last + 1)
+        self.assertEqual(fingerprint(out), fingerprint(whole))
+
+    def test_nohup_keeps_a_run_going(self):
+        out, words = self.words("nohup", "max_steps=6")
+        child = start("train", *words, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        child.stdout.readline()
+        child.send_signal(signal.SIGHUP)
+        child.communicate()
+        self.assertEqual(child.returncode, 0)
+
+
+class Tree(ShortSteps):
+    """Whatever is typed, only files of runs change."""
+
+    NUMBER = int(os.environ.get("SLUICE_COMMANDS", "60"))
+
+    def test_random_commands_change_nothing_that_is_not_a_runs_own(self):
+        place = self.path("world")
+        dice = random.Random(11)
+        names = ("a", "b", "c/d", "full", "base", "data", "nvme", "a/checkpoint-2", "link")
+        os.makedirs(os.path.join(place, "full", "state"))
+        os.makedirs(os.path.join(place, "data"))
+        shutil.copytree(self.base, os.path.join(place, "base"))
+        rows = os.path.join(place, "data", "rows.jsonl")
+        shutil.copy(TRAIN, rows)
+        os.symlink("full", os.path.join(place, "link"))
+        for name in ("full/model.safetensors", "full/state/slices.dat", "full/run.txt", "data/notes"):
+            with open(os.path.join(place, name), "w") as file:
+                file.write(name)
+
+        def runs_own():
+            """Files that the records of runs list, and their state."""
+            own = set()
+            for folder, _, files in os.walk(place):
+                if "run.json" not in files:
+                    continue
+                try:
+                    with open(os.path.join(folder, "run.json")) as file:
+                        record = json.load(file)
+                except ValueError:
+                    continue
+                own.add(folder)
+                own.update(os.path.join(folder, name) for name in record["files"])
+                own.update(os.path.join(folder, store) for store in record["stores"])
+            return own
+
+        def foreign(tree, own):
+            def is_own(name):
+                path = os.path.join(place, name)
+                while path != place:
+                    if path in own and not (os.path.isdir(path) and os.path.exists(os.path.join(path, "run.json"))
+                                            and path != os.path.join(place, name)):
+                        return True
+                    path = os.path.dirname(path)
+                return False
+            return {name: digest for name, digest in tree.items() if digest != "folder" and not is_own(name)}
+
+        planted = 0
+        for number in range(self.NUMBER):
+            own = runs_own()
+            # Now and then somebody puts a file into a run's folder.
+            for folder in [path for path in own if os.path.exists(os.path.join(path, "run.json"))]:
+                if dice.random() < 0.3:
+                    planted += 1
+                    name = dice.choice((f"notes{planted}", f"checkpoint-{planted}00/mine", f"runs/mine{planted}"))
+                    os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+                    with open(os.path.join(folder, name), "w") as file:
+                        file.write(name)
+            before = foreign(tree_of(place), own)
+            out = os.path.join(place, dice.choice(names))
+            config = os.path.join(self.path("commands") + ".yaml")
+            with open(config, "w") as file:
+                json.dump({**self.settings, "base_model": os.path.join(place, "base"), "datasets": [{"path": rows}],
+                           "sequence_len": 128, "max_steps": dice.choice((1, 3, 5)), "save_steps": dice.choice((1, 2)),
+                           "save_total_limit": dice.choice((1, 2)), "output_dir": out,
+                           "overwrite_output_dir": dice.random() < 0.5,
+                           **({"cache": [os.path.join(place, "nvme")]} if dice.random() < 0.3 else {})}, file)
+            command = dice.choice((["train", config, "--json"], ["train", config, "--json"], ["resume", out, "--json"],
+                                   ["store", "clean", place, os.path.join(place, "nvme"), "--yes"],
+                                   ["merge", "--model", os.path.join(place, "base"), "--adapter", out, "--output",
+                                    os.path.join(place, dice.choice(names))],
+                                   ["export", "--model", os.path.join(place, "base"), "--gguf",
+                                    os.path.join(place, dice.choice(names))],
+                                   ["model", "init", "llama-tiny", os.path.join(place, dice.choice(names)), "--layers", 1]))
+            child = start(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            if dice.random() < 0.4:
+                for _ in range(dice.choice((0, 1, 2, 3))):
+                    child.stdout.readline()
+                child.send_signal(dice.choice((signal.SIGKILL, signal.SIGINT, signal.SIGHUP)))
+            child.communicate()
+            after = tree_of(place)
+            for name, digest in before.items():
+                self.assertEqual(after.get(name), digest, f"{number}: {command} changed {name}")
+            # What model init and merge have made is nobody's run: start afresh there now and then.
+            if dice.random() < 0.15:
+                for name in ("a", "b", "c"):
+                    shutil.rmtree(os.path.join(place, name), ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -71,6 +71,13 @@ PlanRequest with_buffers(PlanRequest request, ScratchWish wish) {
 
 }  // namespace
 
+double Plan::run_written_bytes(std::size_t drive_idx) const {
+  const double in_steps = step_written_bytes(drive_idx) * static_cast<double>(request.num_steps);
+  if (!commits) return in_steps;
+  return in_steps +
+         commits->count(run_s()) * static_cast<double>(commits->bytes) * request.machine.drive_share(drive_idx);
+}
+
 std::optional<double> Plan::run_share_of_life(std::size_t drive_idx) const {
   const MachineDrive& drive = request.machine.drives[drive_idx];
   if (!drive.endurance_bytes) return std::nullopt;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/log.h"
 #include "model/slice_layout.h"
 #include "tier/store_space.h"
 
@@ -79,6 +80,29 @@ Plan plan_with_staging(const PlanRequest& request) {
   return plan;
 }
 
+// Commits by time take room on the drives for one more version of the state. A run that may end before the first of
+// them has none, and so has one whose drives lack the room, unless the user asked for them.
+Plan plan_with_commits(const PlanRequest& request) {
+  constexpr double kSurelyShorter = 0.5;  // of the interval: forecasts err by less
+  Plan plan = plan_with_staging(request);
+  const std::uint64_t bytes = commit_bytes(request.arch, plan.schedule, plan.buffers);
+  if (bytes == 0 || !request.checkpoints || request.budgets.drives == 0) return plan;
+  const CommitPlan commits = plan_commits(request.machine, bytes, request.commit_every_s);
+  if (plan.run_s() < commits.every_s * kSurelyShorter && !request.commit_every_s) return plan;
+  PlanRequest timed = request;
+  timed.checkpoints->has_commits_between = true;
+  try {
+    plan = plan_with_staging(timed);
+  } catch (const NoPlanFits&) {
+    if (request.commit_every_s) throw;
+    log_warning("the drives have no room for commits between checkpoints: a crash loses what came after the last one");
+    return plan;
+  }
+  const std::uint64_t timed_bytes = commit_bytes(request.arch, plan.schedule, plan.buffers);
+  if (timed_bytes > 0) plan.commits = plan_commits(request.machine, timed_bytes, request.commit_every_s);
+  return plan;
+}
+
 }  // namespace
 
 TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_bytes) {
@@ -108,6 +132,7 @@ PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
   request.accumulation = static_cast<std::int64_t>(config.gradient_accumulation_steps);
   request.num_steps = shape.num_steps;
   request.checkpoints = shape.checkpoints;
+  request.commit_every_s = config.commit_every_s;
   request.budgets = {.device = config.gpu_memory_bytes.value_or(shape.default_budgets.device),
                      .host = config.host_memory_bytes.value_or(shape.default_budgets.host),
                      .drives = shape.default_budgets.drives};
@@ -128,13 +153,14 @@ PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
 }
 
 RunPlan plan_run(const PlanRequest& request, std::size_t num_threads, const DeviceChoice& device) {
-  RunPlan run{.plan = plan_with_staging(request)};
+  RunPlan run{.plan = plan_with_commits(request)};
   run.memory = {.schedule = run.plan.schedule,
                 .buffers = run.plan.buffers,
                 .device_bytes = request.budgets.device,
                 .host_bytes = request.budgets.host,
                 .device = device,
-                .num_threads = num_threads};
+                .num_threads = num_threads,
+                .commit_every_s = run.plan.commits ? run.plan.commits->every_s : 0};
   return run;
 }
 

@@ -222,6 +222,7 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
                                                               .seed = config_.seed,
                                                               .trace = memory.trace,
                                                               .direct_storage = config_.direct_storage});
+  commit_every_s_ = memory.commit_every_s;
   if (return_step_) restore_checkpoint();
   const std::optional<std::string> note = session_->committed_note();
   if (note) position_ = RunPosition::from_note(*note);
@@ -453,7 +454,8 @@ RunSummary TrainingJob::run(const TrainObserver& observer, const ProgressSink& p
                    .held_out = held_out_.get(),
                    .folder = folder_.get(),
                    .log = log_.get(),
-                   .clock = &clock_},
+                   .clock = &clock_,
+                   .commit_every_s = commit_every_s_},
                   position_, total_steps_);
   return trainer.run(observer, progress);
 }

@@ -48,6 +48,7 @@ struct JobMemory {
   DeviceChoice device;
   std::size_t num_threads = 1;
   LaneTrace* trace = nullptr;  // may be null
+  double commit_every_s = 0;   // by time; 0: no such commits
 };
 
 class TrainingJob {
@@ -136,6 +137,7 @@ class TrainingJob {
   std::optional<std::uint64_t> return_step_;
   std::function<void(const GoingBack&)> announce_return_;
   std::unique_ptr<TrainingSession> session_;
+  double commit_every_s_ = 0;
   RunPosition position_;
   std::unique_ptr<RunLog> log_;
 };
