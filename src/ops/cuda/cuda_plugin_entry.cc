@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libsluice_cuda.so shows to the program.
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_error.h"
 #include "device/cuda/cuda_findings.h"
 #include "device/cuda/cuda_library.h"
 #include "device/cuda_plugin.h"
@@ -16,6 +20,7 @@
 #include "ops/cuda/cufile.h"
 #include "ops/cuda/direct_storage.h"
 #include "ops/cuda/kernel_images.h"
+#include "ops/cuda/kernel_launches.h"
 
 namespace sluice::cuda {
 namespace {
@@ -37,10 +42,9 @@ CudaLibraryFinding look_at(const CudaLibrary& library, const Version& version) {
   return finding;
 }
 
-// 91900 is 9.19.0. Declared here: not every toolkit brings cuDNN's headers.
+// Declared here: not every toolkit brings cuDNN's headers.
 std::string cudnn_version(const CudaLibrary& library) {
-  const std::size_t version = library.symbol<std::size_t()>("cudnnGetVersion")();
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  return cudnn_version_text(library.symbol<std::size_t()>("cudnnGetVersion")());
 }
 
 // 1150 is 1.15.
@@ -69,6 +73,23 @@ void check_kernels(CudaFindings& found) {
   if (found.why_not.empty() && !any_usable) found.why_not = "no card can be used";
 }
 
+// Which tiles our own kernels of attention have, after what a block may have of shared memory.
+CudaPath own_tiles(const CudaDeviceOptions& options) {
+  int shared_bytes = options.pretend.shared_bytes_per_block;
+  if (shared_bytes == 0) {
+    require(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, options.card_idx),
+            "cudaDeviceGetAttribute of shared memory");
+  }
+  int most_bytes = 0;
+  for (const KernelLaunch& launch : kernel_launches()) most_bytes = std::max(most_bytes, launch.cards.least_bytes);
+  const bool is_small = shared_bytes < most_bytes;
+  return {"own kernels of attention", is_small ? "small tiles where large ones do not fit" : "large tiles",
+          is_small ? fmt::format("a block has {} of shared memory on this card, and the largest tiles take {}",
+                                 format_bytes(static_cast<std::uint64_t>(shared_bytes)),
+                                 format_bytes(static_cast<std::uint64_t>(most_bytes)))
+                   : ""};
+}
+
 void require_kernels(int card_idx) {
   if (const std::string why_not = why_no_kernels(card_idx); !why_not.empty()) {
     throw DeviceError(fmt::format("card {} cannot be used: {}", card_idx, why_not));
@@ -87,6 +108,17 @@ class Plugin : public CudaPlugin {
   }
 
   CudaLibraryFinding find_direct_storage() const override { return look_at_direct_storage(); }
+
+  std::vector<CudaPath> paths(const CudaDeviceOptions& options, CudnnProbe probe) const override {
+    if (!why_no_kernels(options.card_idx).empty()) return {};
+    std::vector<CudaPath> paths = CudaKernels(options).paths(probe);
+    const CudaLibrary products = open_cublas_lt();
+    paths.push_back(
+        {"matrix products", products.is_open() ? "cuBLASLt" : "none", products.is_open() ? "" : products.why_not()});
+    paths.push_back(own_tiles(options));
+    paths.push_back({"everything else", "own kernels", ""});
+    return paths;
+  }
 
   std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) override {
     require_kernels(options.card_idx);
