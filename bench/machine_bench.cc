@@ -98,8 +98,10 @@ void measure_card(const MachineBenchOptions& options, Machine& machine) {
   const std::unique_ptr<Device> card = make_device(
       options.device,
       {.arena_bytes = round_up(bytes + options.scratch_bytes, kGiB), .scratch_bytes = options.scratch_bytes});
-  machine.device = {
-      .kind = Processor::kGpu, .name = options.device.card.name, .size_bytes = options.device.card.memory_bytes};
+  machine.device = {.kind = Processor::kGpu,
+                    .name = options.device.card.name,
+                    .size_bytes = options.device.card.memory_bytes,
+                    .shares_host_memory = options.device.card.shares_host_memory};
   ComputeSpeed speed(*card);
   machine.device.attention_flops_per_s = speed.attention_flops_per_s(block);
   machine.device.memory_bytes_per_s = speed.memory_bytes_per_s();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `sluice env` says of NVIDIA cards: those there are, the driver, the libraries that are opened at run time, or
-// why there is none to compute on.
+// What `sluice env` says of NVIDIA cards: those there are, how each operation is computed on them, the driver, the
+// libraries that are opened at run time, or why there is none to compute on.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,9 @@ struct CardLink {
 
 struct GpuReport {
   CudaFindings found;
-  std::vector<CardLink> links;  // of each card
-  std::string none_because;     // empty: there is a card to compute on
+  std::vector<CardLink> links;               // of each card
+  std::vector<std::vector<CudaPath>> paths;  // of each card; none where it cannot be used
+  std::string none_because;                  // empty: there is a card to compute on
 };
 
 // Where something is unknown its key holds null, and the key beside it says why.
