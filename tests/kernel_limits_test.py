@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether every kernel of the plug-in can be launched on every architecture, told without a card.
 
-    tests/kernel_limits_test.py PLUGIN LAUNCHES --architectures 80 86 ... [--list]
+    tests/kernel_limits_test.py PLUGIN LAUNCHES [--architectures 80 86 ...] [--list FILE]
 
 PLUGIN is libsluice_cuda.so: registers, shared memory and launch bounds of its kernels are read from the machine code in
-it, for the architectures named, which are all that there must be. LAUNCHES is build/.../kernel_launches_tool: it prints
-how many threads and how much dynamic shared memory each kernel is launched with, from the templates that launch them.
+it, for the architectures named (all supported ones), which are all that there must be. LAUNCHES is build/.../kernel_launches_tool, or a
+.json file of what it prints: how many threads and how much dynamic shared memory each kernel is launched with, from the
+templates that launch them.
 Shared memory is held against the limits of every architecture that Sluice supports, registers against those that are
-built. --list prints a table. Where the toolkit has cuobjdump, what is read is compared with what that says.
+built. --list writes a table. Where the toolkit has cuobjdump, what is read is compared with what that says.
 """
 import argparse
 import ctypes
@@ -264,14 +265,17 @@ def check_against_cuobjdump(path, kernels):
     return wrong
 
 
-def print_table(kernels, launches):
-    print(f"{'threads':>7} {'dynamic':>8} {'own':>6}  registers on " + " ".join(f"{a:>4}" for a in sorted(kernels)))
+def table(kernels, launches):
+    """Of each launch: threads of a block, shared memory, registers of a thread on each architecture, and the kernel."""
+    columns = " ".join(f"sm_{architecture:<3}" for architecture in sorted(kernels))
+    lines = [f"{'threads':>7} {'dynamic':>8} {'own':>6}  {columns}  kernel"]
     for launch in sorted(launches, key=lambda it: (-it["dynamic_bytes"], it["kernel"])):
         of_each = [kernels[a][launch["kernel"]] for a in sorted(kernels)]
         least, below = launch["cards"]
-        cards = f"  from {least:,} on" if least else f"  below {below:,}" if below < 2**31 - 1 else ""
-        print(f"{launch['threads']:7} {launch['dynamic_bytes']:8} {of_each[0]['shared']:6}  {'':13}"
-              + " ".join(f"{k['registers']:4}" for k in of_each) + f"  {short(launch['kernel'])}{cards}")
+        cards = f", from {least:,} bytes on" if least else f", below {below:,} bytes" if below < 2**31 - 1 else ""
+        lines.append(f"{launch['threads']:7} {launch['dynamic_bytes']:8} {of_each[0]['shared']:6}  "
+                     + " ".join(f"{k['registers']:6}" for k in of_each) + f"  {short(launch['kernel'])}{cards}")
+    return "\n".join(lines) + "\n"
 
 
 def self_test(launches, kernels):
@@ -294,12 +298,17 @@ def main():
     parser.add_argument("plugin")
     parser.add_argument("launches")
     parser.add_argument("--architectures", nargs="+", type=int, default=sorted(SHARED_BYTES))
-    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--list")
     arguments = parser.parse_args()
-    launches = json.loads(subprocess.run([arguments.launches], capture_output=True, text=True, check=True).stdout)
+    if arguments.launches.endswith(".json"):
+        with open(arguments.launches, encoding="utf-8") as file:
+            launches = json.load(file)
+    else:
+        launches = json.loads(subprocess.run([arguments.launches], capture_output=True, text=True, check=True).stdout)
     kernels = kernels_by_architecture(arguments.plugin)
     if arguments.list:
-        print_table(kernels, launches)
+        with open(arguments.list, "w", encoding="utf-8") as file:
+            file.write(table(kernels, launches))
     wrong = check(kernels, launches, arguments.architectures)
     wrong += check_against_cuobjdump(arguments.plugin, kernels)
     for sentence in sorted(set(wrong)):

@@ -39,10 +39,9 @@ std::string path_text(const CudaPath& path) {
 }
 
 // A card whose libraries fail says so in place of its paths.
-std::vector<CudaPath> look_for_paths(const CudaPlugin& plugin, const CudaCard& card, int card_idx, LinkProbe probe) {
-  if (!card.why_not.empty()) return {};
+std::vector<CudaPath> look_for_paths(const CudaPlugin& plugin, int card_idx, const CudaPathQuery& query) {
   try {
-    return plugin.paths({.card_idx = card_idx}, probe == LinkProbe::kMeasure ? CudnnProbe::kAsk : CudnnProbe::kKnown);
+    return plugin.paths({.card_idx = card_idx}, query);
   } catch (const Error& error) {
     return {{"operations", "not known", error.what()}};
   }
@@ -96,7 +95,9 @@ GpuReport look_for_gpus(LinkProbe probe) {
   for (const CudaCard& card : report.found.cards) {
     report.links.push_back(probe == LinkProbe::kMeasure ? measure_card(*plugin.plugin, card, card_idx)
                                                         : CardLink{.speed = {}, .why_not = "--no-measure was given"});
-    report.paths.push_back(look_for_paths(*plugin.plugin, card, card_idx, probe));
+    const CudnnProbe asks = probe == LinkProbe::kMeasure ? CudnnProbe::kAsk : CudnnProbe::kKnown;
+    report.paths.push_back(card.why_not.empty() ? look_for_paths(*plugin.plugin, card_idx, {.probe = asks})
+                                                : std::vector<CudaPath>());
     ++card_idx;
   }
   return report;
@@ -132,6 +133,22 @@ Json to_json(const GpuReport& report) {
           {"driver", text_or_null(report.found.driver)},
           {"libraries", libraries},
           {"none_because", text_or_null(report.none_because)}};
+}
+
+std::string attention_text(const DeviceChoice& device, const Architecture& arch, DType dtype) {
+  constexpr std::int64_t kHeadDimStep = 8;  // 16 bytes of bf16
+  if (!device.cuda) return "";
+  if (dtype != DType::kBF16) return "card   attention: own kernels (cuDNN computes bf16 alone)\n";
+  if (arch.attention_soft_cap != 0) return "card   attention: own kernels (cuDNN has no soft cap)\n";
+  if (arch.head_dim % kHeadDimStep != 0) {
+    return fmt::format("card   attention: own kernels (heads of {} are no multiple of {})\n", arch.head_dim,
+                       kHeadDimStep);
+  }
+  std::string text;
+  for (const CudaPath& path : look_for_paths(*device.cuda, device.card_idx, {.head_dims = {arch.head_dim}})) {
+    if (path.operation.starts_with("attention")) text += fmt::format("card   {}\n", path_text(path));
+  }
+  return text;
 }
 
 std::string gpu_text(const GpuReport& report) {

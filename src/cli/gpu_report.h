@@ -9,8 +9,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "device/choose_device.h"
 #include "device/cuda_plugin.h"
 #include "device/link_speed.h"
+#include "model/architecture.h"
+#include "tensor/dtype.h"
 
 namespace sluice {
 
@@ -35,6 +38,8 @@ GpuReport look_for_gpus(LinkProbe probe);
 
 // {"devices": [...], "driver": ..., "libraries": [...], "none_because": ...}; what is unknown is null.
 nlohmann::ordered_json to_json(const GpuReport& report);
+// How a run in `dtype` computes attention on a card, a line each way; empty: on the CPU.
+std::string attention_text(const DeviceChoice& device, const Architecture& arch, DType dtype);
 // Lines that begin with "GPU     ".
 std::string gpu_text(const GpuReport& report);
 

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/gpu_report.h"
 
+#include <memory>
+#include <vector>
+
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "base/units.h"
 
 namespace sluice {
@@ -24,8 +29,8 @@ GpuReport ada_under_wsl() {
   report.found.driver = "13.0";
   report.found.libraries.push_back({.name = "cuBLASLt", .version = "13.1.0", .why_not = ""});
   report.links.push_back({.speed = {25.0, 24.0, 40.0}, .why_not = ""});
-  report.paths.push_back({{"attention forward, heads of 64, 128", "cuDNN", ""},
-                          {"attention backward, heads of 64, 128", "own kernels", "gradients do not repeat"}});
+  report.paths.push_back({{"attention forward in bf16, heads of 64, 128", "cuDNN", ""},
+                          {"attention backward in bf16, heads of 64, 128", "own kernels", "gradients do not repeat"}});
   return report;
 }
 
@@ -35,9 +40,38 @@ TEST(GpuReport, SaysHowEachOperationIsComputed) {
             "        link 25.0 GB/s to the card, 24.0 GB/s back, 40.0 GB/s both at once\n"
             "        the driver pins little host memory: Sluice pins 2 GiB, and copies what is beyond through small "
             "buffers\n"
-            "        attention forward, heads of 64, 128: cuDNN\n"
-            "        attention backward, heads of 64, 128: own kernels (gradients do not repeat)\n"
+            "        attention forward in bf16, heads of 64, 128: cuDNN\n"
+            "        attention backward in bf16, heads of 64, 128: own kernels (gradients do not repeat)\n"
             "        driver for CUDA 13.0, cuBLASLt 13.1.0\n");
+}
+
+// A plug-in without a card.
+class MadeUpPlugin : public CudaPlugin {
+ public:
+  CudaFindings find() const override { return {}; }
+  CudaLibraryFinding find_direct_storage() const override { return {}; }
+  std::vector<CudaPath> paths(const CudaDeviceOptions& options, const CudaPathQuery& query) const override {
+    if (options.card_idx != 3) throw DeviceError("no such card");
+    return {{fmt::format("attention forward in bf16, heads of {}", query.head_dims.at(0)), "own kernels", "no cuDNN"},
+            {"matrix products", "cuBLASLt", ""}};
+  }
+  std::unique_ptr<Device> make_device(const CudaDeviceOptions& /*options*/) override { return nullptr; }
+};
+
+TEST(GpuReport, ARunSaysHowItComputesAttention) {
+  Architecture arch;
+  arch.head_dim = 128;
+  EXPECT_EQ(attention_text(DeviceChoice(), arch, DType::kBF16), "");
+  DeviceChoice card{.cuda = std::make_shared<MadeUpPlugin>(), .card = {}, .card_idx = 3};
+  EXPECT_EQ(attention_text(card, arch, DType::kBF16),
+            "card   attention forward in bf16, heads of 128: own kernels (no cuDNN)\n");
+  EXPECT_EQ(attention_text(card, arch, DType::kF32), "card   attention: own kernels (cuDNN computes bf16 alone)\n");
+  arch.head_dim = 20;
+  EXPECT_THAT(attention_text(card, arch, DType::kBF16), HasSubstr("heads of 20"));
+  arch.attention_soft_cap = 50;
+  EXPECT_THAT(attention_text(card, arch, DType::kBF16), HasSubstr("soft cap"));
+  card.card_idx = 1;  // its libraries fail: the run says so itself when it comes to them
+  EXPECT_EQ(attention_text(card, Architecture(), DType::kBF16), "");
 }
 
 TEST(GpuReport, SaysInJsonHowEachOperationIsComputed) {
@@ -47,7 +81,7 @@ TEST(GpuReport, SaysInJsonHowEachOperationIsComputed) {
   EXPECT_EQ(device["pinnable_bytes"], 2 * kGiB);
   ASSERT_EQ(device["paths"].size(), 2U);
   EXPECT_EQ(device["paths"][0]["because"], nullptr);
-  EXPECT_EQ(device["paths"][1]["operation"], "attention backward, heads of 64, 128");
+  EXPECT_EQ(device["paths"][1]["operation"], "attention backward in bf16, heads of 64, 128");
   EXPECT_EQ(device["paths"][1]["by"], "own kernels");
   EXPECT_EQ(device["paths"][1]["because"], "gradients do not repeat");
 }

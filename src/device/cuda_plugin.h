@@ -78,13 +78,18 @@ struct CudaDeviceOptions {
 
 // How an operation is computed on a card.
 struct CudaPath {
-  std::string operation;  // "attention forward, heads of 128"
+  std::string operation;  // "attention forward in bf16, heads of 128"
   std::string by;         // "cuDNN 9.19.0", "own kernels"
   std::string because;    // of what else might be expected; empty: nothing else would be
 };
 
 // Whether cuDNN is asked for plans, which takes some tenths of a second each, or only what is known of it.
 enum class CudnnProbe : std::uint8_t { kKnown, kAsk };
+
+struct CudaPathQuery {
+  CudnnProbe probe = CudnnProbe::kKnown;
+  std::vector<std::int64_t> head_dims = {64, 128, 256};
+};
 
 // Thread-safe. Devices that it made live no longer than it does.
 class CudaPlugin {
@@ -95,7 +100,7 @@ class CudaPlugin {
   // Whether drives can write into a card's memory (device/direct_storage.h). Opens a library that nothing else needs.
   virtual CudaLibraryFinding find_direct_storage() const = 0;
   // How each operation is computed on the card of the options, decided as for a device of them. Empty: there is none.
-  virtual std::vector<CudaPath> paths(const CudaDeviceOptions& options, CudnnProbe probe) const = 0;
+  virtual std::vector<CudaPath> paths(const CudaDeviceOptions& options, const CudaPathQuery& query) const = 0;
   // Throws DeviceError where there is no such card, OutOfBudget where its memory does not hold the arena.
   virtual std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) = 0;
 };

@@ -43,7 +43,7 @@ struct Machine {
     std::uint64_t size_bytes = 0;
     bool shares_host_memory = false;  // its memory is the host's, and is counted once
     Rates flops_per_s;                // of a block's matrix products
-    Rates attention_flops_per_s;  // causal, counted without what the mask hides
+    Rates attention_flops_per_s;      // causal, counted without what the mask hides
     double memory_bytes_per_s = 0;
   };
   struct Host {

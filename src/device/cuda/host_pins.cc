@@ -9,7 +9,7 @@
 namespace sluice::cuda {
 namespace {
 
-constexpr std::uint64_t kAlwaysPinnedBytes = kMiB;
+constexpr std::uint64_t kAlwaysPinnedBytes = 64 * kKiB;
 
 }  // namespace
 

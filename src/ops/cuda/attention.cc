@@ -68,25 +68,26 @@ std::string Attentions::describe() const {
                      cudnn_ ? cudnn_->describe() : "cuDNN not to be used");
 }
 
-std::vector<CudaPath> Attentions::paths(CudnnProbe probe) const {
+std::vector<CudaPath> Attentions::paths(const CudaPathQuery& query) const {
   const auto path_of = [&](bool is_backward, std::int64_t head_dim) {
     CudnnRequest request{.is_backward = is_backward, .is_packed = true, .head_dim = head_dim};
     CudaPath path{.operation = "", .by = "own kernels", .because = "cuDNN not to be used"};
     if (!cudnn_) return path;
-    path.because = cudnn_->why_not(request, probe);
+    path.because = cudnn_->why_not(request, query.probe);
     if (path.because.empty()) {
       path.by = "cuDNN";
       return path;
     }
     request.is_packed = false;
-    if (cudnn_->why_not(request, probe).empty()) path.by = "cuDNN for one long document, own kernels for packed ones";
+    if (cudnn_->why_not(request, query.probe).empty())
+      path.by = "cuDNN for one long document, own kernels for packed ones";
     return path;
   };
   std::vector<CudaPath> paths;
   for (const bool is_backward : {false, true}) {
-    const std::string operation = fmt::format("attention {}, heads of ", is_backward ? "backward" : "forward");
+    const std::string operation = fmt::format("attention {} in bf16, heads of ", is_backward ? "backward" : "forward");
     const std::size_t first = paths.size();
-    for (const std::int64_t head_dim : {64, 128, 256}) {
+    for (const std::int64_t head_dim : query.head_dims) {
       CudaPath path = path_of(is_backward, head_dim);
       if (paths.size() > first && paths.back().by == path.by && paths.back().because == path.because) {
         paths.back().operation += fmt::format(", {}", head_dim);

@@ -30,8 +30,8 @@ class Attentions {
 
   // How often each way was taken, and why cuDNN was not where it was not.
   std::string describe() const;
-  // Which way is taken, for widths of heads that models have.
-  std::vector<CudaPath> paths(CudnnProbe probe) const;
+  // Which way is taken.
+  std::vector<CudaPath> paths(const CudaPathQuery& query) const;
 
  private:
   enum Way { kCudnn, kTensorCores, kFloat, kNumWays };

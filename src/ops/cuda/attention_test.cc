@@ -232,7 +232,7 @@ std::vector<Refusal> refusals() {
   return {
       {"everything", refuse([](const CudnnRequest&) { return true; }), false, false, "a test refuses it"},
       {"backward", refuse([](const CudnnRequest& r) { return r.is_backward; }), true, false, "a test refuses it"},
-      {"packed documents", refuse([](const CudnnRequest& r) { return r.is_packed; }), true, true, "a test refuses it"},
+      {"packed documents", refuse([](const CudnnRequest& r) { return r.is_packed; }), true, true, ""},
       {"one document", refuse([](const CudnnRequest& r) { return !r.is_packed; }), true, true, ""},
       {"heads of 128", refuse([](const CudnnRequest& r) { return r.head_dim == 128; }), true, true, ""},
       {"compute capability 8.9, cuDNN 9.14",
@@ -279,19 +279,19 @@ TEST_F(CudaAttentionOp, WhatCudnnRefusesIsComputedByOwnKernels) {
 TEST_F(CudaAttentionOp, SaysHowItIsComputed) {
   const auto paths_text = [&](const CudaPretence& pretend) {
     std::string text;
-    for (const CudaPath& path : plugin().paths({.pretend = pretend}, CudnnProbe::kAsk)) {
+    for (const CudaPath& path : plugin().paths({.pretend = pretend}, {.probe = CudnnProbe::kAsk})) {
       text += path.operation + ": " + path.by + " (" + path.because + ")\n";
     }
     std::printf("%s\n", text.c_str());
     return text;
   };
   const std::string here = paths_text({});
-  EXPECT_THAT(here, ::testing::HasSubstr("attention forward, heads of 64"));
+  EXPECT_THAT(here, ::testing::HasSubstr("attention forward in bf16, heads of 64"));
   EXPECT_THAT(here, ::testing::HasSubstr("matrix products: cuBLASLt ()"));
   const std::string ada =
       paths_text({.shared_bytes_per_block = 101'376, .compute_major = 8, .compute_minor = 9, .cudnn_version = 91900});
   EXPECT_THAT(ada, ::testing::HasSubstr("small tiles where large ones do not fit (a block has 99 KiB"));
-  EXPECT_THAT(ada, ::testing::HasSubstr("attention backward, heads of 64, 128: own kernels ("));
+  EXPECT_THAT(ada, ::testing::HasSubstr("attention backward in bf16, heads of 64, 128: own kernels ("));
 }
 
 TEST_F(CudaAttentionOp, Bf16ByTheFastest) {

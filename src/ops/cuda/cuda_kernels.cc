@@ -54,7 +54,7 @@ CudaKernels::~CudaKernels() = default;
 
 std::string CudaKernels::describe() const { return attentions_.describe(); }
 
-std::vector<CudaPath> CudaKernels::paths(CudnnProbe probe) const { return attentions_.paths(probe); }
+std::vector<CudaPath> CudaKernels::paths(const CudaPathQuery& query) const { return attentions_.paths(query); }
 
 void CudaKernels::gemm(Stream& stream, const Gemm& args) {
   put(stream, "gemm", [&](CudaStream& on) { gemms_.run(on, args); });

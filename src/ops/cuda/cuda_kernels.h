@@ -21,7 +21,7 @@ class CudaKernels : public Kernels {
   ~CudaKernels() override;
 
   std::string describe() const override;
-  std::vector<CudaPath> paths(CudnnProbe probe) const;
+  std::vector<CudaPath> paths(const CudaPathQuery& query) const;
 
   void gemm(Stream& stream, const Gemm& args) override;
   void attention_forward(Stream& stream, const AttentionForward& args) override;

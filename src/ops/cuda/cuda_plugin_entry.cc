@@ -109,9 +109,9 @@ class Plugin : public CudaPlugin {
 
   CudaLibraryFinding find_direct_storage() const override { return look_at_direct_storage(); }
 
-  std::vector<CudaPath> paths(const CudaDeviceOptions& options, CudnnProbe probe) const override {
+  std::vector<CudaPath> paths(const CudaDeviceOptions& options, const CudaPathQuery& query) const override {
     if (!why_no_kernels(options.card_idx).empty()) return {};
-    std::vector<CudaPath> paths = CudaKernels(options).paths(probe);
+    std::vector<CudaPath> paths = CudaKernels(options).paths(query);
     const CudaLibrary products = open_cublas_lt();
     paths.push_back(
         {"matrix products", products.is_open() ? "cuBLASLt" : "none", products.is_open() ? "" : products.why_not()});
