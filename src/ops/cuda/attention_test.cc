@@ -407,6 +407,10 @@ TEST_F(CudaAttentionSpeed, DISABLED_OtherShapes) {
   print("own kernels", five, own);
   print("own kernels", documents("1 x 12000 32/8 of 128", shape_of(32, 8, 128), {12000}), own);
   print("own kernels", documents("1 x 12000 8/4 of 256", shape_of(8, 4, 256), {12000}), own);
+  CudaDeviceOptions small = own;
+  small.pretend.shared_bytes_per_block = 101'376;
+  print("small tiles", documents("1 x 12000 32/8 of 128", shape_of(32, 8, 128), {12000}), small);
+  print("small tiles", documents("1 x 12000 8/4 of 256", shape_of(8, 4, 256), {12000}), small);
   print("own kernels", documents("1 x 12000 32/8 of 64", shape_of(32, 8, 64), {12000}), own);
 }
 
