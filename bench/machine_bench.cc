@@ -101,7 +101,8 @@ void measure_card(const MachineBenchOptions& options, Machine& machine) {
   machine.device = {.kind = Processor::kGpu,
                     .name = options.device.card.name,
                     .size_bytes = options.device.card.memory_bytes,
-                    .shares_host_memory = options.device.card.shares_host_memory};
+                    .shares_host_memory = options.device.card.shares_host_memory,
+                    .has_cudnn_gradients = options.device.card.has_cudnn_gradients};
   ComputeSpeed speed(*card);
   machine.device.attention_flops_per_s = speed.attention_flops_per_s(block);
   machine.device.memory_bytes_per_s = speed.memory_bytes_per_s();

@@ -25,8 +25,9 @@ struct CudaCard {
   std::uint64_t free_bytes = 0;
   int compute_major = 0;
   int compute_minor = 0;
-  int shared_bytes_per_block = 0;   // that a block of threads may ask for
-  bool shares_host_memory = false;  // its memory is the host's, and is counted once
+  int shared_bytes_per_block = 0;    // that a block of threads may ask for
+  bool shares_host_memory = false;   // its memory is the host's, and is counted once
+  bool has_cudnn_gradients = false;  // of attention; they take scratch memory that our own kernels do not
   // Of host memory, in all. Where the driver pins only a little (WSL2), half of what it pinned when it was tried;
   // copies of more go through small pinned buffers.
   std::uint64_t pinnable_bytes = kPinsEverything;

@@ -42,6 +42,7 @@ struct Machine {
     std::string name;
     std::uint64_t size_bytes = 0;
     bool shares_host_memory = false;  // its memory is the host's, and is counted once
+    bool has_cudnn_gradients = true;  // of attention; they take scratch memory that our own kernels do not
     Rates flops_per_s;                // of a block's matrix products
     Rates attention_flops_per_s;      // causal, counted without what the mask hides
     double memory_bytes_per_s = 0;

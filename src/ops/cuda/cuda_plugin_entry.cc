@@ -17,6 +17,7 @@
 #include "device/cuda_plugin.h"
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/cuda_kernels.h"
+#include "ops/cuda/cudnn_rules.h"
 #include "ops/cuda/cufile.h"
 #include "ops/cuda/direct_storage.h"
 #include "ops/cuda/kernel_images.h"
@@ -62,6 +63,12 @@ CudaLibraryFinding look_at_direct_storage() {
   return finding;
 }
 
+// Of heads as wide as most models have.
+bool may_have_cudnn_gradients(const CudaCard& card) {
+  const CudnnRules rules{.compute_major = card.compute_major, .compute_minor = card.compute_minor};
+  return rules.why_not({.is_backward = true, .is_packed = false, .head_dim = 128}).empty();
+}
+
 // Cards that could be used, but for kernels.
 void check_kernels(CudaFindings& found) {
   bool any_usable = false;
@@ -104,6 +111,8 @@ class Plugin : public CudaPlugin {
     check_kernels(found);
     found.libraries.push_back(look_at(open_cublas_lt(), cublas_lt_version));
     found.libraries.push_back(look_at(CudaLibrary("cuDNN", {"libcudnn.so.9"}), cudnn_version));
+    const bool has_cudnn = !found.libraries.back().version.empty();
+    for (CudaCard& card : found.cards) card.has_cudnn_gradients = has_cudnn && may_have_cudnn_gradients(card);
     return found;
   }
 
