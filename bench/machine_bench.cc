@@ -84,6 +84,7 @@ nlohmann::json key_of(const MachineBenchOptions& options) {
                      {"block", block_key(options)}};
   if (options.device.cuda) {
     key["card"] = options.device.card.name;
+    key["has_cudnn_gradients"] = options.device.card.has_cudnn_gradients;
     key["scratch_bytes"] = options.scratch_bytes;
     key["heads"] = {block_of(options).arch.num_heads, block_of(options).arch.num_kv_heads,
                     block_of(options).document_tokens};
