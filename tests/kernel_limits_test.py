@@ -87,13 +87,11 @@ def unpack_lz4(packed, size):
 
     def length(first):
         nonlocal at
-        total = first
-        while first == 15 or total >= 15:
+        total, step = first, 255
+        while first == 15 and step == 255:
             step = packed[at]
             at += 1
             total += step
-            if step != 255:
-                break
         return total
 
     while len(out) < size:
