@@ -186,8 +186,10 @@ def kernels_by_architecture(path):
 
 def short(name):
     text = subprocess.run(["c++filt", name], capture_output=True, text=True, check=False).stdout.strip() or name
-    text = re.sub(r"_GLOBAL__N__\w+_([0-9a-f]{8})::|sluice::(cuda::)?|\(anonymous namespace\)::|^void ", "", text)
-    return text[:text.index(">(") + 1] if ">(" in text else re.sub(r"\(.*", "", text)
+    text = re.sub(r"sluice::(cuda::)?|\(anonymous namespace\)::|^void ", "", text)
+    text = text[:text.index(">(") + 1] if ">(" in text else re.sub(r"\(.*", "", text)
+    source = re.search(r"_GLOBAL__N__[0-9a-f]+_\d+_(\w+?)_cu_[0-9a-f]{8}", name)
+    return f"{source[1]}.cu: {text}" if source else text
 
 
 def check_launch(launch, kernel, architecture, limit):
