@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/gpu_report.h"
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
 #include "cli/train_display.h"
@@ -176,6 +177,9 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
   run.memory.trace = &trace;
   job.open(run.memory, to_json(run.plan).dump(2), progress);
   work.finish();
+  if (output == TrainOutput::kText) {
+    fmt::print(stderr, "{}", attention_text(run.memory.device, job.model().arch, job.config().dtype));
+  }
   if (start.how == JobStart::kResume && output == TrainOutput::kText) {
     fmt::print(stderr, "going on after step {} of {}\n", job.position().step, job.total_steps());
   }

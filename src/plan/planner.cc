@@ -63,8 +63,9 @@ PlanRequest with_buffers(PlanRequest request, ScratchWish wish) {
                                       ? kept_versions(*request.checkpoints)
                                       : KeptVersions{.in_commits = std::nullopt};
   if (request.has_kernel_scratch) {
-    request.buffers.scratch_bytes = kernel_scratch_bytes(request.arch, {request.sequence_len, request.batch_tokens()},
-                                                         request.budgets.device, wish);
+    request.buffers.scratch_bytes = kernel_scratch_bytes(
+        request.arch, {request.sequence_len, request.batch_tokens(), request.machine.device.has_cudnn_gradients},
+        request.budgets.device, wish);
   }
   return request;
 }

@@ -109,6 +109,12 @@ TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_byte
   const bool is_cpu = machine.device.kind == Processor::kCpu;
   Machine left = machine;
   for (MachineDrive& drive : left.drives) drive.size_bytes -= std::min(drive.size_bytes, kDriveMarginBytes);
+  if (!is_cpu && machine.device.shares_host_memory) {
+    // Two budgets of one memory. The card's is at most a half of it: what is at home in host memory is there once.
+    return {.device = std::min(machine.device.size_bytes, free_host_bytes) / 100 * 45,
+            .host = free_host_bytes / 100 * 45,
+            .drives = left.drives_size_bytes()};
+  }
   return {.device = is_cpu ? free_host_bytes / 100 * 30 : machine.device.size_bytes / 100 * 95,
           .host = free_host_bytes / 100 * (is_cpu ? 40 : 90),
           .drives = left.drives_size_bytes()};
