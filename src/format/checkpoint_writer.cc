@@ -52,7 +52,7 @@ CheckpointWriter::CheckpointWriter(FileSystem& files, IoEngine& engine, std::str
   for (const std::string& name : files_.list(folder_)) {
     if (is_leftover(name, plan_.only_file)) {
       files_.remove(final_path(name));
-    } else if (plan_.existing == ExistingFiles::kRefuse) {
+    } else {
       throw InvalidInput(
           fmt::format("'{}' is not empty (it holds {}); name an empty folder to save to, or say that what "
                       "is there may be replaced",
@@ -204,41 +204,17 @@ void CheckpointWriter::finish() {
     names.emplace_back(kSafetensorsIndexName);
   }
   put_in_place(names);
-  remove_replaced(names);
 }
 
-// Shards first and durable, then what makes a reader see them. Where a name was taken before, its old file is gone from
-// here on; a failure removes the new files that replaced nothing.
+// Shards first and durable, then what makes a reader see them. A failure removes all of them.
 void CheckpointWriter::put_in_place(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (&name == &names.back()) files_.sync_directory(folder_);
-    const std::string path = final_path(name);
-    const bool replaces = files_.exists(path);
-    files_.rename(part_path(name), path);
-    const auto created = std::find(created_paths_.begin(), created_paths_.end(), part_path(name));
-    if (replaces) {
-      created_paths_.erase(created);
-    } else {
-      *created = path;
-    }
+    files_.rename(part_path(name), final_path(name));
+    *std::find(created_paths_.begin(), created_paths_.end(), part_path(name)) = final_path(name);
   }
   files_.sync_directory(folder_);
   created_paths_.clear();
-}
-
-// Only now that the new checkpoint is durable. model.safetensors goes first: while it is there, readers prefer it.
-void CheckpointWriter::remove_replaced(const std::vector<std::string>& new_names) {
-  if (!plan_.only_file.empty()) return;
-  std::vector<std::string> old_names;
-  for (const std::string& name : files_.list(folder_)) {
-    const bool is_new = std::find(new_names.begin(), new_names.end(), name) != new_names.end();
-    if (is_checkpoint_name(name) && !is_new) old_names.push_back(name);
-  }
-  std::stable_partition(old_names.begin(), old_names.end(), [](const std::string& name) {
-    return name == kSafetensorsName || name == kSafetensorsIndexName;
-  });
-  for (const std::string& name : old_names) files_.remove(final_path(name));
-  if (!old_names.empty()) files_.sync_directory(folder_);
 }
 
 std::string CheckpointWriter::final_path(const std::string& name) const { return folder_ + "/" + name; }

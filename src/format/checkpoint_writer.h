@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a Hugging Face checkpoint whose tensors arrive in pieces; holds none of them. Shards grow under temporary
 // names beside their final ones; finish() syncs and renames them, the index last. Without finish(), the destructor
-// removes the temporaries, and what the folder held before is as it was. For one thread.
+// removes the temporaries. For one thread.
 //
 // Within a shard, tensors with wider elements lie first, so that each starts at a multiple of its element's size (the
 // format allows no gaps, and PyTorch maps only aligned ones). Tensors of one type keep the plan's order.
@@ -21,22 +21,16 @@
 
 namespace sluice {
 
-enum class ExistingFiles {
-  kRefuse,             // the folder must be empty
-  kReplaceCheckpoint,  // safetensors files that the new checkpoint does not have go, everything else stays
-};
-
 struct CheckpointPlan {
   std::vector<PlannedTensor> tensors;             // in the order in which they will be written
   std::uint64_t max_shard_bytes = 5'000'000'000;  // of tensors; a larger tensor gets a shard of its own
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
-  ExistingFiles existing = ExistingFiles::kRefuse;
   std::string only_file = {};  // its name, where all tensors go into one file that is not a model's; else empty
 };
 
 class CheckpointWriter {
  public:
-  // Throws InvalidInput where the folder is missing or holds what it must not, IoError where the space is not there.
+  // Throws InvalidInput where the folder is missing or not empty, IoError where the space is not there.
   CheckpointWriter(FileSystem& files, IoEngine& engine, std::string folder, CheckpointPlan plan);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -71,7 +65,6 @@ class CheckpointWriter {
   void close_shard();
   std::string index_text() const;
   void put_in_place(const std::vector<std::string>& names);
-  void remove_replaced(const std::vector<std::string>& new_names);
   std::string final_path(const std::string& name) const;
   std::string part_path(const std::string& name) const;
 

@@ -44,10 +44,12 @@ class StoredNf4 : public testing::Test {
       tensors.push_back(planned);
       bytes.push_back(std::move(content));
     }
+    for (const auto& entry : std::filesystem::directory_iterator(changed_.path())) {
+      std::filesystem::remove(entry.path());
+    }
     PosixFileSystem files;
     ThreadsEngine engine(1);
-    CheckpointWriter writer(files, engine, changed_.path(),
-                            {.tensors = tensors, .existing = ExistingFiles::kReplaceCheckpoint});
+    CheckpointWriter writer(files, engine, changed_.path(), {.tensors = tensors});
     for (const std::vector<std::byte>& content : bytes) writer.write(content);
     writer.finish();
     std::ofstream(changed_.path() + "/config.json") << packed_config();
