@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/plan_verb.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -26,6 +22,7 @@
 #include "cli/dtype_option.h"
 #include "cli/machine_cache.h"
 #include "cli/run_machine.h"
+#include "cli/scratch_folder.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
 #include "format/checkpoint.h"
@@ -179,14 +176,8 @@ PlanRequest request_of_flags(const PlanArguments& arguments) {
 
 // The data is read as a run would, in a folder that is gone afterwards.
 void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& shape) {
-  std::string folder = (std::filesystem::temp_directory_path() / "sluice-plan-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) throw IoError(errno, fmt::format("could not make the folder {}", folder));
-  const auto remove = [&folder](void*) {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-  };
-  const std::unique_ptr<void, decltype(remove)> removed(&folder, remove);
-  config.output_dir = folder;
+  const ScratchFolder folder("plan");
+  config.output_dir = folder.path();
   config.cache.clear();
   WorkDisplay display;
   const TrainingJob job(config, JobStart::kNew, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, display.sink());

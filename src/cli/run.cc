@@ -16,6 +16,7 @@
 #include "cli/bench_verb.h"
 #include "cli/data_verb.h"
 #include "cli/env_verb.h"
+#include "cli/eval_verb.h"
 #include "cli/export_verb.h"
 #include "cli/generate_verb.h"
 #include "cli/merge_verb.h"
@@ -55,6 +56,7 @@ int run_command_line(int argc, char** argv) {
       "--verbose", [] { set_log_level(LogLevel::kDebug); }, "Say more on standard error");
   add_env_verb(app);
   add_data_verb(app);
+  add_eval_verb(app);
   add_export_verb(app);
   add_generate_verb(app);
   add_merge_verb(app);
