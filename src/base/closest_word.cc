@@ -10,6 +10,13 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kLongestWord = 64;  // the time grows with the square
+constexpr std::size_t kShortestStart = 3;
+
+// A word that was not written to its end is close, however much is missing.
+std::size_t distance_to(std::string_view word, std::string_view candidate) {
+  if (word.size() >= kShortestStart && candidate.starts_with(word)) return candidate.size() > word.size() ? 1 : 0;
+  return edit_distance(word, candidate);
+}
 
 }  // namespace
 
@@ -37,7 +44,7 @@ std::optional<std::string> closest_word(std::string_view word, std::span<const s
   std::optional<std::string> closest;
   std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : words) {
-    const std::size_t distance = edit_distance(word, candidate);
+    const std::size_t distance = distance_to(word, candidate);
     // A word of which nothing stays is not close.
     if (distance >= least || distance >= candidate.size()) continue;
     least = distance;

@@ -14,6 +14,7 @@ TEST(ClosestWord, IsTheOneWithTheFewestMistakes) {
   EXPECT_EQ(closest_word("resme", verbs), "resume");
   EXPECT_EQ(closest_word("tokenise", verbs), "tokenize");
   EXPECT_EQ(closest_word("pln", verbs), "plan");
+  EXPECT_EQ(closest_word("temp", verbs), "template");
   EXPECT_EQ(closest_word("nonsense", verbs), std::nullopt);
   EXPECT_EQ(closest_word("xy", std::vector<std::string>{"ab"}), std::nullopt);
   EXPECT_EQ(closest_word(std::string(1000, 'a'), verbs), std::nullopt);

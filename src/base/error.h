@@ -10,7 +10,8 @@ namespace sluice {
 
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  // A zero byte of a file's name or value is written as \0: what() would end there.
+  explicit Error(const std::string& message);
 
   // What the process exits with when this ends it: 1 for failures, 2 for mistakes that the user can mend.
   virtual int exit_code() const { return 1; }

@@ -116,7 +116,9 @@ ModelFolder look_into_model_folder(FileSystem& files, const std::string& path) {
 ConfigReader read_model_config(const ModelFolder& folder) {
   if (!folder.config) {
     throw InvalidInput(
-        fmt::format("{} has no config.json: it is not a model folder in Hugging Face's layout", folder.path));
+        fmt::format("'{}' has no config.json: it is not a model's folder in Hugging Face's layout; name one, or "
+                    "download its missing files",
+                    folder.path));
   }
   return read_config(*folder.config);
 }

@@ -51,8 +51,8 @@ void Generator::read(std::span<const std::int32_t> ids, const std::function<bool
   const auto before = static_cast<std::int64_t>(ids_.size());
   const std::int64_t after = before + static_cast<std::int64_t>(ids.size());
   if (after > capacity_tokens_) {
-    throw InvalidInput(fmt::format("{} tokens and {} more do not fit into the {} that were made room for", before,
-                                   ids.size(), capacity_tokens_));
+    throw InvalidInput(fmt::format("{} tokens and {} more do not fit: there is room for {}; ask for fewer tokens",
+                                   before, ids.size(), capacity_tokens_));
   }
   // Before any of them is on the stream, which a failure would end for good.
   const auto stranger =

@@ -34,6 +34,13 @@ int open_retrying(const std::string& path, int flags) {
   return fd;
 }
 
+// The kernel would read such a path up to the zero byte, and another file would be meant than is said.
+void require_no_zero_byte(const std::string& path) {
+  if (path.find('\0') == std::string::npos) return;
+  throw InvalidInput(
+      fmt::format("'{}' has a zero byte, which no path can have; check where the path comes from", path));
+}
+
 class PosixLock : public DirectoryLock {
  public:
   explicit PosixLock(UniqueFd fd) : fd_(std::move(fd)) {}
@@ -90,6 +97,7 @@ void PosixFile::truncate(std::uint64_t size_bytes) {
 }
 
 std::unique_ptr<File> PosixFileSystem::open(const std::string& path, OpenMode mode, Caching caching) {
+  require_no_zero_byte(path);
   int flags = (mode == OpenMode::kReadOnly ? O_RDONLY : O_RDWR) | O_NONBLOCK;  // a pipe is not waited for
   if (mode == OpenMode::kCreate) flags |= O_CREAT;
   if (caching == Caching::kDirect) flags |= O_DIRECT;
@@ -110,6 +118,7 @@ std::unique_ptr<File> PosixFileSystem::open(const std::string& path, OpenMode mo
 }
 
 bool PosixFileSystem::exists(const std::string& path) {
+  require_no_zero_byte(path);
   if (::access(path.c_str(), F_OK) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
   throw_io_failure(errno, "look for", path);  // a drive that fails has not lost its files
@@ -118,6 +127,7 @@ bool PosixFileSystem::exists(const std::string& path) {
 bool PosixFileSystem::writable(const std::string& directory) { return ::access(directory.c_str(), W_OK) == 0; }
 
 void PosixFileSystem::require_directory(const std::string& path, OpenMode mode) {
+  require_no_zero_byte(path);
   const bool is_read = mode == OpenMode::kReadOnly;
   const PathRole role = is_read ? PathRole::kExisting : PathRole::kDirectory;
   struct stat info {};

@@ -152,6 +152,21 @@ TEST_F(PosixFileTest, ADirectoryInPlaceOfAFileIsTheUsersMistake) {
   EXPECT_EQ(message.find("dmesg"), std::string::npos) << message;
 }
 
+TEST_F(PosixFileTest, AZeroByteInAPathOpensNoOtherFile) {
+  write("file", "bytes");
+  const std::string path = directory_.path("file") + std::string(1, '\0') + "other";
+  const std::vector<std::function<void()>> uses{
+      [&] { files_.open(path, OpenMode::kReadOnly, Caching::kPageCache); },
+      [&] { files_.exists(path); },
+      [&] { files_.require_directory(path, OpenMode::kReadOnly); },
+  };
+  for (const auto& use : uses) {
+    const std::string message = refusal_of(use);
+    EXPECT_NE(message.find("file\\0other"), std::string::npos) << message;  // whole, with the byte visible
+    EXPECT_NE(message.find("zero byte"), std::string::npos) << message;
+  }
+}
+
 TEST_F(PosixFileTest, FileInPlaceOfADirectoryIsTheUsersMistakeAndSaysWhatToDo) {
   write("file", "");
   const std::string path = directory_.path("file");
