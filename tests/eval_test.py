@@ -106,6 +106,8 @@ class Evaluations(HandbookRuns):
         self.refuse(run("eval"), 2, "sluice eval MODEL")
         self.refuse(run("eval", self.base, missing), 2, missing, "check the path")
         self.refuse(run("eval", self.base, "org/rows"), 2, "hf download --repo-type dataset org/rows --local-dir rows")
+        _, words = self.words("hub", datasets=[{"path": "org/rows"}])
+        self.refuse(run("train", *words), 2, "hf download --repo-type dataset org/rows --local-dir rows")
         self.refuse(run("eval", "org/model", HELD_OUT), 2, "hf download org/model --local-dir model")
         self.refuse(run("eval", self.base, self.base), 2, self.base, "is a directory")
         bad = self.path("bad.jsonl")

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/config_notes.h"
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
 #include "cli/train_display.h"
@@ -207,7 +208,7 @@ Start start_of(const TrainConfig& config) {
 
 void train(const TrainArguments& arguments) {
   const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
-  for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
+  print_config_notes(read.warnings);
   run_job(read.config, start_of(read.config), arguments);
 }
 
