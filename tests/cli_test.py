@@ -259,6 +259,13 @@ class CommandLine(unittest.TestCase):
             done = run("train", config)
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr, r"expected|did you mean|docs/config.md", text)  # what to do comes last
+        with open(os.path.join(self.dir, "tokenizer_config.json"), "w") as file:
+            json.dump({"chat_template": "{{ raise_exception('no role ' + messages[0].role + ' here; use user') }}"}, file)
+        messages = os.path.join(self.dir, "messages.json")
+        with open(messages, "w") as file:
+            json.dump([{"role": "us\0er", "content": "x"}], file)
+        done = run("template", self.dir, "--messages", messages)
+        self.assertIn("no role us\\0er here; use user", done.stderr)
 
     def test_notes_of_ignored_keys_share_a_line(self):
         config = os.path.join(self.dir, "run.yaml")

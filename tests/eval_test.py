@@ -16,6 +16,7 @@ KEYS = ("--sequence-len", 128, "--threads", 2, "--json")
 
 
 class Evaluations(HandbookRuns):
+    base_words = ("--dtype", "f32")  # a merge in bf16 rounds once more
     settings = {"test_datasets": [{"path": HELD_OUT}], "gradient_accumulation_steps": 4, "learning_rate": 1e-2,
                 "save_strategy": "no", "eval_strategy": "no", "max_steps": 4, "threads": 2}
 
@@ -36,6 +37,7 @@ class Evaluations(HandbookRuns):
                                           "--json").stdout)
         self.assertEqual((found["tokens"], found["tokens_read"]), (checked["trained_tokens"], checked["tokens"]))
         self.assertGreater(self.evaluate(self.base, HELD_OUT)["loss"], found["loss"] + 0.05)
+        self.assertEqual(self.evaluate(HELD_OUT, "--model", out)["loss"], found["loss"])
         # Other settings are other numbers: the mask and the length count.
         self.assertNotAlmostEqual(self.evaluate(out, HELD_OUT, "--train-on-inputs")["loss"], found["loss"], delta=1e-3)
         # How rows are packed does not.
@@ -55,11 +57,13 @@ class Evaluations(HandbookRuns):
         # The base is the one that the adapter names.
         self.assertEqual(self.evaluate("--adapter", out, HELD_OUT, "--dtype", "f32")["loss"], found["loss"])
         self.succeed("merge", self.base, out, merged)
-        self.assertAlmostEqual(self.evaluate(merged, HELD_OUT, "--dtype", "f32")["loss"], found["loss"], delta=5e-3)
-        words = ("--prompt", "The gate", "--max-new-tokens", 12, "--greedy", "--ignore-eos", "--threads", 2, "--json")
-        adapted, base = (json.loads(self.succeed("generate", *more, *words).stdout)
-                         for more in (("--adapter", out), (self.base,)))
+        self.assertAlmostEqual(self.evaluate(merged, HELD_OUT, "--dtype", "f32")["loss"], found["loss"], delta=1e-5)
+        words = ("--prompt", "The gate", "--max-new-tokens", 12, "--greedy", "--ignore-eos", "--threads", 2, "--dtype", "f32",
+                 "--json")
+        adapted, whole, base = (json.loads(self.succeed("generate", *more, *words).stdout)
+                                for more in (("--adapter", out), (merged,), (self.base,)))
         self.assertEqual(len(adapted["ids"]), 12)
+        self.assertEqual(adapted["ids"], whole["ids"])
         self.assertNotEqual(adapted["ids"], base["ids"])
         for more in ((self.base, "--adapter", out), ("--model", self.base, "--adapter", out)):
             self.assertEqual(json.loads(self.succeed("generate", *more, *words).stdout)["ids"], adapted["ids"])
@@ -105,6 +109,7 @@ class Evaluations(HandbookRuns):
         self.refuse(run("eval", self.base), 2, "name data files")
         self.refuse(run("eval"), 2, "sluice eval MODEL")
         self.refuse(run("eval", self.base, missing), 2, missing, "check the path")
+        self.refuse(run("eval", missing, "--model", self.base), 2, missing, "check the path")
         self.refuse(run("eval", self.base, "org/rows"), 2, "hf download --repo-type dataset org/rows --local-dir rows")
         _, words = self.words("hub", datasets=[{"path": "org/rows"}])
         self.refuse(run("train", *words), 2, "hf download --repo-type dataset org/rows --local-dir rows")

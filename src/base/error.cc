@@ -5,8 +5,6 @@
 
 namespace sluice {
 
-namespace {
-
 std::string without_zero_bytes(const std::string& message) {
   std::string text;
   for (const char c : message) {
@@ -18,8 +16,6 @@ std::string without_zero_bytes(const std::string& message) {
   }
   return text;
 }
-
-}  // namespace
 
 Error::Error(const std::string& message) : std::runtime_error(without_zero_bytes(message)) {}
 

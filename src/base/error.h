@@ -8,9 +8,11 @@
 
 namespace sluice {
 
+// With a zero byte of a file's name or value written as \0: what() would end there.
+std::string without_zero_bytes(const std::string& message);
+
 class Error : public std::runtime_error {
  public:
-  // A zero byte of a file's name or value is written as \0: what() would end there.
   explicit Error(const std::string& message);
 
   // What the process exits with when this ends it: 1 for failures, 2 for mistakes that the user can mend.

@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -29,6 +28,7 @@ namespace {
 
 struct EvalArguments {
   std::string model;
+  std::string first;  // of the positionals: the model, or a data file where the model is known without it
   std::vector<std::string> files;
   std::string adapter;
   std::string chat_template;
@@ -44,12 +44,18 @@ struct EvalArguments {
   bool json = false;
 };
 
-// With an adapter, which names its base, all positionals may be data files.
+// With --model all positionals are data files; with an adapter, which names its base, they may be.
 void sort_positionals(EvalArguments& arguments) {
   std::error_code failure;
-  if (arguments.adapter.empty() || arguments.model.empty()) return;
-  if (!std::filesystem::is_regular_file(arguments.model, failure)) return;
-  arguments.files.insert(arguments.files.begin(), std::exchange(arguments.model, {}));
+  if (arguments.first.empty()) return;
+  const bool is_last = arguments.files.empty() && !std::filesystem::is_directory(arguments.first, failure);
+  const bool is_file =
+      !arguments.adapter.empty() && (is_last || std::filesystem::is_regular_file(arguments.first, failure));
+  if (is_file || !arguments.model.empty()) {
+    arguments.files.insert(arguments.files.begin(), arguments.first);
+  } else {
+    arguments.model = arguments.first;
+  }
 }
 
 EvaluationRequest evaluation_request(const EvalArguments& arguments, const std::string& scratch_folder) {
@@ -126,7 +132,10 @@ void add_eval_verb(CLI::App& app) {
   const auto arguments = std::make_shared<EvalArguments>();
   CLI::App* const verb = app.add_subcommand(
       "eval", "Compute a model's loss and perplexity over data files, as training does held-out rows");
-  add_model_option(*verb, arguments->model);
+  verb->add_option("dir", arguments->first, "The model's folder, in Hugging Face's layout; or --model")
+      ->type_name("DIR");
+  verb->add_option("--model", arguments->model, "The model's folder; all other words are data files then")
+      ->type_name("DIR");
   verb->add_option("file", arguments->files, "Data files: .jsonl, .json, .csv, .tsv, .txt, .md")->type_name("FILE");
   add_adapter_option(*verb, arguments->adapter);
   verb->add_option("--sequence-len", arguments->sequence_len, "Tokens a sequence; rows are cut there")

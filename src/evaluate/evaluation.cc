@@ -100,6 +100,7 @@ Evaluation evaluate_model(FileSystem& files, IoEngine& engine, const OpenModel& 
   const SteadyClock clock;
   const Stopwatch stopwatch(clock);
   double total = 0;
+  std::uint64_t done_batches = 0;
   const std::uint64_t num_steps = loader.num_steps(0);
   for (std::uint64_t step_idx = 0; step_idx < num_steps; ++step_idx) {
     if (progress.interrupted()) throw Cancelled("interrupted while the model was evaluated");
@@ -109,7 +110,8 @@ Evaluation evaluate_model(FileSystem& files, IoEngine& engine, const OpenModel& 
       result.num_tokens += static_cast<std::int64_t>(batch.num_tokens());
       result.num_labels += static_cast<std::int64_t>(batch.num_labels());
     }
-    progress.report("evaluating", static_cast<std::uint64_t>(result.num_tokens), data.counts().num_tokens);
+    done_batches += step.micro_batches.size();
+    progress.report("evaluating", done_batches, num_batches);
   }
   result.loss = total / static_cast<double>(result.num_labels);
   result.seconds = stopwatch.seconds();
