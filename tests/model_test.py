@@ -306,7 +306,7 @@ class Generate(Refusals):
             # Makers may let more follow than there is memory for; a user is taken at their word.
             done = generate_as({"max_length": 100000}, "--host", "1MiB")
             self.assertRegex(done.stderr, r"allows 99997 new tokens, .* memory .* holds \d+: raise --host .*--max-new-tokens")
-            self.assertIn(f"for {len(json.loads(done.stdout)['ids'])}:", done.stderr)
+            self.assertIn(f"holds {len(json.loads(done.stdout)['ids'])}:", done.stderr)
             done = generate_as({"max_length": 100000}, "--host", "100KiB")
             self.assert_refused(done, 1, "100 KiB", "--host")
             done = generate_as({}, "--host", "1MiB", "--max-new-tokens", 100000)
