@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help demo test build format tidy guards portable fuzz clean
+.PHONY: help demo test build format tidy guards portable man fuzz clean
 MAKEFLAGS += --no-print-directory
 
 FUZZ_SECONDS ?= 60
@@ -33,6 +33,9 @@ guards: build ## run every guard but the tests, as .ci/run does
 portable: ## build build/portable/dist, a folder that runs on other machines
 	@scripts/setup run
 	@scripts/build portable --target dist
+
+man: ## write the manual pages of all verbs to build/man
+	@scripts/build release --target man
 
 fuzz: ## run each fuzzer for FUZZ_SECONDS (60)
 	@scripts/fuzz $(FUZZ_SECONDS)

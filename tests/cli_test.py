@@ -4,6 +4,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import threading
 import unittest
 
 SLUICE = sys.argv.pop(1)
+EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "handbook")
 
 
 def run(*words, env=None):
@@ -105,11 +107,178 @@ class CommandLine(unittest.TestCase):
         self.assert_refused(run("bench", "io", "--cache", self.dir, "--against", "hope"), 2, "hope", "fio")
         self.assert_refused(run("bench", "io", "--cache", self.dir, "--io", "magic"), 2, "magic", "uring")
         self.assert_refused(run("env", "--cache", missing), 2, missing)
-        self.assertEqual(run("nonsense").returncode, 2)
+        self.assert_refused(run("nonsense"), 2, "nonsense", "sluice help")
         self.assertEqual(run().returncode, 2)
+        self.assertIn("Usage: sluice", run().stderr)
         self.assert_refused(
             run("bench", "io", "--cache", self.dir, "--size", "1MiB", "--against", "fio", env={"PATH": "/nowhere"}), 2,
             "fio", "install")
+
+    def test_an_unknown_word_is_named_with_the_nearest(self):
+        self.assert_refused(run("trian", "c.yaml"), 2, '"trian"', "did you mean train?")
+        self.assert_refused(run("bench", "strem"), 2, "did you mean stream?")
+        self.assert_refused(run("plan", "--model", "llama-3.1-8b", "--micro-batch", "1"), 2, "--micro-batch;",
+                            "did you mean --micro-batch-size?")
+        self.assert_refused(run("help", "trian"), 2, "did you mean train?")
+        self.assert_refused(run("generate", "m", "--max-new-token=3"), 2, "--max-new-tokens?")
+        self.assert_refused(run("completion", "tcsh"), 2, "tcsh", "bash, zsh or fish")
+        self.assert_refused(run("bench"), 2, "sluice bench", "verbs")
+        self.assert_refused(run("train"), 2, "sluice train: config is required", "sluice help train")
+        self.assert_refused(run("generate", "m", "--threads", "0"), 2, "sluice generate: --threads", "range")
+
+    def test_help_is_that_of_the_verb(self):
+        for words in (("train",), ("data", "check"), ("bench", "step"), ()):
+            asked = run("help", *words)
+            self.assertEqual(asked.returncode, 0, asked.stderr)
+            self.assertEqual(asked.stdout, run(*words, "--help").stdout)
+        self.assertIn("--sequence-len", run("help", "data", "check").stdout)
+        for verb in ("eval", "train", "completion", "man"):
+            self.assertIn(verb, run("help").stdout)
+        self.assertEqual(run("--version").returncode, 0)
+
+    def test_verbose_may_stand_behind_the_verb(self):
+        self.assertEqual(run("env", "--no-measure", "--verbose", "--json").returncode, 0)
+        self.assertEqual(run("--verbose", "env", "--no-measure", "--json").returncode, 0)
+
+    def complete(self, *words):
+        """What bash offers for the last word."""
+        script = f"""source <("$SLUICE" completion bash)
+            COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _sluice; printf '%s\\n' "${{COMPREPLY[@]}}" """
+        done = subprocess.run(["bash", "-c", script, "bash", "sluice", *words], capture_output=True, text=True,
+                              timeout=60, cwd=self.dir, env={**os.environ, "SLUICE": os.path.abspath(SLUICE)})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.split()
+
+    def test_bash_completes_verbs_options_keys_and_files(self):
+        for name in ("config.yaml", "sequences.txt"):
+            open(os.path.join(self.dir, name), "w").close()
+        self.assertEqual(self.complete("tr"), ["train"])
+        self.assertEqual(self.complete("data", ""), ["check"])
+        self.assertEqual(self.complete("data", "check", "--sch"), ["--schema"])
+        self.assertIn("--micro-batch-size", self.complete("plan", "--"))
+        self.assertNotIn("--prompt", self.complete("plan", "--"))
+        self.assertEqual(self.complete("train", "conf"), ["config.yaml"])
+        self.assertEqual(self.complete("train", "config.yaml", "sequence"), ["sequence_len=", "sequences.txt"])
+        self.assertEqual(self.complete("train", "config.yaml", "output_dir", "=", "seq"), ["sequences.txt"])
+        self.assertEqual(self.complete("generate", "--model", "seq"), ["sequences.txt"])
+        self.assertEqual(self.complete("train", "plan", "--tra"), ["--trace", "--trace-steps"])  # a file of that name
+
+    def test_completions_hold_for_the_shells_that_are_here(self):
+        for shell, check in (("bash", ["-n"]), ("zsh", ["-n"]), ("fish", ["--no-execute"])):
+            done = run("completion", shell)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for part in ("micro-batch-size", "gradient_accumulation_steps", "max-new-tokens", "check"):
+                self.assertIn(part, done.stdout)
+            if not shutil.which(shell):
+                continue
+            path = os.path.join(self.dir, "completion." + shell)
+            with open(path, "w") as file:
+                file.write(done.stdout)
+            checked = subprocess.run([shell, *check, path], capture_output=True, text=True, timeout=60)
+            self.assertEqual((checked.returncode, checked.stderr), (0, ""), shell)
+
+    def test_every_verb_has_a_manual_page(self):
+        folder = os.path.join(self.dir, "man")
+        self.assertEqual(run("man", "--output", folder).returncode, 0)
+        pages = os.listdir(folder)
+        for name in ("sluice.1", "sluice-train.1", "sluice-data-check.1", "sluice-eval.1"):
+            self.assertIn(name, pages)
+        for name in pages:
+            path = os.path.join(folder, name)
+            with open(path) as file:
+                text = file.read()
+            self.assertEqual(run("man", *name[:-2].split("-")[1:]).stdout, text)
+            for part in (".TH SLUICE", ".SH NAME", ".SH SYNOPSIS", ".SH OPTIONS", ".SH EXIT STATUS"):
+                self.assertIn(part, text)
+            # Requests are macros of man; no line of text is taken for one.
+            requests = {line.split()[0] for line in text.splitlines() if line.startswith((".", "'"))}
+            self.assertLessEqual(requests, {".TH", ".SH", ".TP", ".br"}, name)
+            if shutil.which("groff"):
+                shown = subprocess.run(["groff", "-k", "-man", "-ww", "-Tutf8", path], capture_output=True, text=True, timeout=60)
+                self.assertEqual((shown.returncode, shown.stderr), (0, ""), name)
+        self.assert_refused(run("man", "trian"), 2, "did you mean train?")
+
+    def test_what_is_missing_is_not_to_be_made(self):
+        missing = os.path.join(self.dir, "missing")
+        for words in (("generate", missing, "--prompt", "x"), ("model", "show", missing), ("tokenize", missing),
+                      ("template", missing), ("export", missing, "out.gguf"), ("merge", missing, missing, "out"),
+                      ("eval", missing, "rows.jsonl"), ("data", "check", "rows.jsonl", "--model", missing),
+                      ("store", "check", missing)):
+            done = run(*words)
+            self.assert_refused(done, 2, missing, "check the path")
+            self.assertNotIn("make", done.stderr)
+
+    def test_a_hub_id_gets_the_command_that_downloads_it(self):
+        model = "meta-llama/Llama-3.1-8B"
+        for words in (("generate", model, "--prompt", "x"), ("model", "show", model), ("tokenize", model, "--text", "x"),
+                      ("template", model), ("export", model, "out.gguf"), ("merge", model, self.dir, "out"),
+                      ("eval", model, "rows.jsonl"), ("plan", "--model", model),
+                      ("generate", "--adapter", model, "--prompt", "x"),
+                      ("data", "check", "rows.jsonl", "--model", model)):
+            self.assert_refused(run(*words), 2, f"hf download {model} --local-dir Llama-3.1-8B")
+        config = os.path.join(self.dir, "run.yaml")
+        with open(config, "w") as file:
+            json.dump({"base_model": model, "datasets": [{"path": "rows.jsonl"}],
+                       "output_dir": os.path.join(self.dir, "out")}, file)
+        self.assert_refused(run("train", config), 2, f"hf download {model} --local-dir Llama-3.1-8B")
+
+    def test_a_directory_in_place_of_a_file_is_told_so(self):
+        tokenizer = os.path.join(EXAMPLE, "tokenizer")
+        config = os.path.join(self.dir, "run.yaml")
+        os.mkdir(config)
+        for words in (("train", config), ("plan", config), ("plan", "--model", "llama-3.1-8b", "--machine", config),
+                      ("template", tokenizer, "--messages", config)):
+            done = run(*words)
+            self.assert_refused(done, 2, "irectory")
+            self.assertNotIn("dmesg", done.stderr)
+
+    def test_other_formats_are_named_for_what_they_are(self):
+        tokenizer = os.path.join(EXAMPLE, "tokenizer")
+        for name, parts in (("rows.parquet", ("a binary table", "to_json")), ("rows.jsonl.gz", ("compressed", "unpack")),
+                            ("rows.xlsx", ("a spreadsheet", ".csv")), ("rows", ("JSON lines end in .jsonl",))):
+            path = os.path.join(self.dir, name)
+            open(path, "w").close()
+            done = run("data", "check", path, "--model", tokenizer)
+            self.assert_refused(done, 2, path, *parts)
+            self.assertNotIn("name it .jsonl", done.stderr)
+
+    def test_a_folder_that_holds_something_is_refused_with_what_can_be_done(self):
+        folder = os.path.join(self.dir, "full")
+        os.mkdir(folder)
+        open(os.path.join(folder, "mine.txt"), "w").close()
+        done = run("model", "init", "llama-tiny", folder)
+        self.assert_refused(done, 2, folder, "mine.txt", "a new or empty folder")
+        self.assertNotIn("replaced", done.stderr)
+
+    def test_a_zero_byte_cuts_no_message_off(self):
+        config = os.path.join(self.dir, "run.yaml")
+        for text in ('base_model: "a\\0b"\n', 'sequence_len: "4\\0 096"\n', '"base\\0model": x\n',
+                     'datasets: [{path: "a\\0b"}]\nbase_model: x\n'):
+            with open(config, "w") as file:
+                file.write(text)
+            done = run("train", config)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, r"expected|did you mean|docs/config.md", text)  # what to do comes last
+        with open(os.path.join(self.dir, "tokenizer_config.json"), "w") as file:
+            json.dump({"chat_template": "{{ raise_exception('no role ' + messages[0].role + ' here; use user') }}"}, file)
+        messages = os.path.join(self.dir, "messages.json")
+        with open(messages, "w") as file:
+            json.dump([{"role": "us\0er", "content": "x"}], file)
+        done = run("template", self.dir, "--messages", messages)
+        self.assertIn("no role us\\0er here; use user", done.stderr)
+
+    def test_notes_of_ignored_keys_share_a_line(self):
+        config = os.path.join(self.dir, "run.yaml")
+        with open(config, "w") as file:
+            json.dump({"base_model": "/nonexistent", "datasets": [{"path": "rows.jsonl"}], "tf32": True,
+                       "wandb_project": "x", "flash_attention": True,
+                       "output_dir": os.path.join(self.dir, "out")}, file)
+        lines = run("train", config).stderr.splitlines()
+        notes = [line for line in lines if "ignored" in line]
+        self.assertEqual(len(notes), 1, lines)
+        for key in ("tf32", "wandb_project", "flash_attention", "docs/config.md"):
+            self.assertIn(key, notes[0])
+        self.assertIn("sums are kept in fp32", run("train", config, "--verbose").stderr)
 
     def test_a_directory_nobody_may_write_in_is_refused(self):
         self.assert_refused(run("bench", "commit", "--cache", "/sys", "--size", "1MiB"), 2, "/sys", "another directory")

@@ -187,10 +187,11 @@ class Init(Refusals):
         with open(path, "w") as file:
             json.dump({**config, "model_type": "mamba"}, file)
         done = run("model", "show", self.folder, "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, 1, done.stderr)  # so that a script notices
         report = json.loads(done.stdout)
         self.assertFalse(report["supported"])
         self.assertIn("mamba", report["unsupported"])
+        self.assertEqual(run("model", "show", self.folder).returncode, 1)
         self.assert_refused(generate("--model", self.folder, "--prompt-ids", "1"), 2, path, "mamba")
         os.remove(path)
         self.assert_refused(run("model", "show", self.folder), 2, self.folder, "config.json")
@@ -304,8 +305,8 @@ class Generate(Refusals):
             self.assertEqual(generate_as({"max_length": 3}, "--max-new-tokens", 1).returncode, 0)
             # Makers may let more follow than there is memory for; a user is taken at their word.
             done = generate_as({"max_length": 100000}, "--host", "1MiB")
-            self.assertRegex(done.stderr, r"makers let 99997 tokens follow, .* memory for \d+: raise --host .*--max-new-tokens")
-            self.assertIn(f"for {len(json.loads(done.stdout)['ids'])}:", done.stderr)
+            self.assertRegex(done.stderr, r"allows 99997 new tokens, .* memory .* holds \d+: raise --host .*--max-new-tokens")
+            self.assertIn(f"holds {len(json.loads(done.stdout)['ids'])}:", done.stderr)
             done = generate_as({"max_length": 100000}, "--host", "100KiB")
             self.assert_refused(done, 1, "100 KiB", "--host")
             done = generate_as({}, "--host", "1MiB", "--max-new-tokens", 100000)

@@ -92,9 +92,36 @@ class Described(unittest.TestCase):
             self.assertIn("planned with a tied head", told)
             self.assertIn("model-00001-of-00001.safetensors", told)
 
+    def test_adapters_need_no_checkpoint(self):
+        bytes_of = {}
+        for adapter in (None, "lora", "qlora"):
+            words = ["--adapter", adapter] if adapter else []
+            done = plan("--model", "llama-3.1-70b", "--machine", ADA, *words, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            memory = json.loads(done.stdout)["memory"]
+            bytes_of[adapter] = {part: sum(tier[part] for tier in memory.values()) for part in ("weights", "optimizer")}
+        # 70.6e9 parameters: 2 bytes each, or a little more than half a byte with their scales, and few that move.
+        self.assertGreater(bytes_of[None]["optimizer"], 20 * bytes_of["lora"]["optimizer"])
+        self.assertGreater(bytes_of["lora"]["weights"], 130e9)
+        self.assertLess(bytes_of["qlora"]["weights"], 60e9)
+        shown = plan("--model", "llama-3.1-70b", "--machine", ADA, "--adapter", "qlora", "--lora-r", 8,
+                     "--lora-target-modules", "q_proj,v_proj")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        # A rank of 8 on q (8192 x 8192) and v (1024 x 8192) of 80 layers.
+        self.assertIn("adapter of rank 8 with 16.38 M", " ".join(shown.stdout.split()))
+        self.assertIn("NF4", shown.stdout)
+
     def test_mistakes_are_one_sentence(self):
         for words, part in [
             (["--model", "llama-9", "--machine", ADA], "llama-9"),
+            (["--model", "llama-3.1-80b", "--machine", ADA], "did you mean llama-3.1-8"),
+            (["--model", "meta-llama/Llama-3.1-8B"], "hf download meta-llama/Llama-3.1-8B --local-dir Llama-3.1-8B"),
+            (["llama-3.1-8b"], "sluice plan --model llama-3.1-8b"),
+            (["--model", "llama-3.1-8b", "--machine", ADA, "--adapter", "dora"], "lora or qlora"),
+            (["--model", "llama-3.1-8b", "--machine", ADA, "--adapter", "lora", "--lora-target-modules", "query"], "q_proj"),
+            (["--model", "llama-3.1-8b", "--machine", ADA, "--sequence-len", 1], "2 to 16777216"),
+            (["--model", "llama-3.1-8b", "--machine", ADA, "--micro-batch-size", 1 << 21], "1 to 1048576"),
+            (["--model", "llama-3.1-8b", "--machine", ADA, "--micro-batch", 1], "did you mean --micro-batch-size?"),
             (["--model", "llama-3.1-8b", "--machine", "/nonexistent.json"], "/nonexistent.json"),
             (["--model", "llama-3.1-8b", "--machine", os.path.join(MACHINES, "four-ada.json")], "ranks"),
             (["--model", "llama-3.1-8b", "--machine", ADA, "--gpu-memory", "96GiB"], "gpu_memory"),

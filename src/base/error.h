@@ -8,9 +8,12 @@
 
 namespace sluice {
 
+// With a zero byte of a file's name or value written as \0: what() would end there.
+std::string without_zero_bytes(const std::string& message);
+
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Error(const std::string& message);
 
   // What the process exits with when this ends it: 1 for failures, 2 for mistakes that the user can mend.
   virtual int exit_code() const { return 1; }

@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "base/worker_team.h"
 #include "bench/step_bench.h"
+#include "cli/config_notes.h"
 #include "cli/dtype_option.h"
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
@@ -127,7 +128,7 @@ TrainConfig config_of(const StepArguments& arguments) {
     }
     read = parse_train_config(text_of(arguments), "bench step", overrides);
   }
-  for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
+  print_config_notes(read.warnings);
   return read.config;
 }
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "base/worker_team.h"
+#include "cli/model_option.h"
 #include "cli/work_display.h"
 #include "infer/gguf_export.h"
 #include "io/posix/posix_file.h"
@@ -66,7 +67,7 @@ void export_model(const ExportArguments& arguments) {
 void add_export_verb(CLI::App& app) {
   const auto arguments = std::make_shared<ExportArguments>();
   CLI::App* const verb = app.add_subcommand("export", "Write a model as one GGUF file, for llama.cpp");
-  verb->add_option("--model,model", arguments->model, "The model's folder, in Hugging Face's layout")->required();
+  add_model_option(*verb, arguments->model)->required();
   verb->add_option("--gguf,gguf", arguments->gguf, "The new file")->required();
   verb->add_option("--type", arguments->type, "Of matrices: bf16, f16, f32 or q8_0")->capture_default_str();
   verb->add_option("--threads", arguments->threads, "Threads that convert")

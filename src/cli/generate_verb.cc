@@ -16,22 +16,19 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/cpu.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "base/units.h"
 #include "cli/dtype_option.h"
+#include "cli/model_option.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
-#include "device/cpu/cpu_device.h"
 #include "format/json_text.h"
 #include "format/model_folder.h"
 #include "infer/continuation.h"
 #include "infer/model_memory.h"
+#include "infer/open_model.h"
 #include "io/posix/posix_file.h"
 #include "io/threads/threads_engine.h"
-#include "model/checkpoint_slices.h"
-#include "model/own_head.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -44,6 +41,7 @@ constexpr std::int64_t kMostNewTokens = std::int64_t{1} << 24;
 
 struct GenerateArguments {
   std::string folder;
+  std::string adapter;
   std::string prompt;
   std::vector<std::int32_t> prompt_ids;
   bool chat = false;
@@ -76,17 +74,18 @@ Sampling choose_sampling(const GenerateArguments& arguments, const GenerationCon
 }
 
 // Ids need none.
-std::unique_ptr<const Tokenizer> find_tokenizer(const GenerateArguments& arguments) {
-  if (arguments.prompt_ids.empty()) return load_tokenizer(arguments.folder);
+std::unique_ptr<const Tokenizer> find_tokenizer(const GenerateArguments& arguments, const std::string& folder) {
+  if (arguments.prompt_ids.empty()) return load_tokenizer(folder);
   try {
-    return find_tokenizer_file(arguments.folder) ? load_tokenizer(arguments.folder) : nullptr;
+    return find_tokenizer_file(folder) ? load_tokenizer(folder) : nullptr;
   } catch (const Error& error) {
     fmt::print(stderr, "sluice: ids without their text: {}\n", on_one_line(error.what(), kMaxSentenceBytes));
     return nullptr;
   }
 }
 
-std::vector<std::int32_t> read_prompt(const GenerateArguments& arguments, const Tokenizer* tokenizer) {
+std::vector<std::int32_t> read_prompt(const GenerateArguments& arguments, const std::string& folder,
+                                      const Tokenizer* tokenizer) {
   if (!arguments.prompt_ids.empty()) return arguments.prompt_ids;
   if (arguments.prompt.empty())
     throw InvalidInput("there is no prompt; give one with --prompt, or ids with --prompt-ids");
@@ -96,10 +95,9 @@ std::vector<std::int32_t> read_prompt(const GenerateArguments& arguments, const 
     if (!arguments.system.empty()) messages.push_back({{"role", "system"}, {"content", arguments.system}});
     messages.push_back({{"role", "user"}, {"content", arguments.prompt}});
     const auto now = std::chrono::system_clock::now().time_since_epoch();
-    const std::string text =
-        ChatTemplate::load(arguments.folder)
-            .render_text(messages, {.generation_prompt = RenderOptions::GenerationPrompt::kAdd,
-                                    .unix_time_s = std::chrono::duration_cast<std::chrono::seconds>(now).count()});
+    const std::string text = ChatTemplate::load(folder).render_text(
+        messages, {.generation_prompt = RenderOptions::GenerationPrompt::kAdd,
+                   .unix_time_s = std::chrono::duration_cast<std::chrono::seconds>(now).count()});
     ids = tokenizer->encode(text, AddSpecial::kNo);  // the template has written the special tokens
   } else {
     ids = tokenizer->encode(arguments.prompt, AddSpecial::kYes);
@@ -170,11 +168,6 @@ class Output {
   std::string text_;
 };
 
-std::uint64_t choose_budget(const std::string& host) {
-  if (!host.empty()) return parse_bytes(host);
-  return read_memory_info().available_bytes / 10 * 8;
-}
-
 // Learned positions end somewhere; turned ones go on, beyond what the model has seen.
 std::int64_t room_for(const Architecture& arch, std::int64_t prompt_tokens, std::int64_t wanted_tokens) {
   if (arch.learned_positions == 0) return wanted_tokens;
@@ -199,7 +192,7 @@ std::int64_t choose_capacity(const GenerateArguments& arguments, const Generatio
   const std::optional<std::int64_t> room = ModelMemory::room_tokens(arch, plan, least);
   if (room && *room < plan.capacity_tokens) {
     fmt::print(stderr,
-               "sluice: the model's makers let {} tokens follow, but beside weights there is memory for {}: raise "
+               "sluice: generation_config.json allows {} new tokens, but the memory beside the weights holds {}: raise "
                "--host for more, or say how many with --max-new-tokens\n",
                new_tokens, *room - prompt_tokens);
   }
@@ -207,35 +200,34 @@ std::int64_t choose_capacity(const GenerateArguments& arguments, const Generatio
 }
 
 void generate(const GenerateArguments& arguments) {
+  if (arguments.folder.empty() && arguments.adapter.empty()) {
+    throw InvalidInput("there is no model; name its folder, as in: sluice generate MODEL --prompt \"The gate\"");
+  }
   PosixFileSystem files;
   ThreadsEngine engine(4);
-  const ModelFolder folder = look_into_model_folder(files, arguments.folder);
-  const ConfigReader config = read_model_config(folder);
-  ModelDescription described = describe_model(config);
-  const Checkpoint checkpoint(files, engine, arguments.folder);
-  const ModelDescription model = with_own_head(std::move(described), checkpoint);
-  const GenerationConfig makers = read_makers_wishes(folder, config);
+  const OpenModel opened(files, engine, {.model = arguments.folder, .adapter = arguments.adapter});
+  const Architecture& arch = opened.description().arch;
+  const GenerationConfig makers = read_makers_wishes(opened.folder(), opened.config());
   const Sampling sampling = choose_sampling(arguments, makers);
   if (!makers.others.empty()) {
     fmt::print(stderr, "sluice: {} asks for {}, which Sluice does not do: what follows is generated without\n",
-               folder.generation_config.value_or(config.where()), fmt::join(makers.others, ", "));
+               opened.folder().generation_config.value_or(opened.config().where()), fmt::join(makers.others, ", "));
   }
-  const std::unique_ptr<const Tokenizer> tokenizer = find_tokenizer(arguments);
-  const std::vector<std::int32_t> prompt = read_prompt(arguments, tokenizer.get());
+  const std::unique_ptr<const Tokenizer> tokenizer = find_tokenizer(arguments, opened.text_folder());
+  const std::vector<std::int32_t> prompt = read_prompt(arguments, opened.text_folder(), tokenizer.get());
   const auto prompt_tokens = static_cast<std::int64_t>(prompt.size());
-  MemoryPlan plan{.budget_bytes = choose_budget(arguments.host),
+  MemoryPlan plan{.budget_bytes = host_budget(arguments.host),
                   .dtype = parse_dtype_option(arguments.dtype),
                   .num_threads = std::max<std::size_t>(arguments.threads, 1)};
-  plan.capacity_tokens = choose_capacity(arguments, makers, model.arch, prompt_tokens, plan);
+  plan.capacity_tokens = choose_capacity(arguments, makers, arch, prompt_tokens, plan);
   const std::int64_t max_new_tokens = plan.capacity_tokens - prompt_tokens;
-  const CheckpointSlices slices(checkpoint, model);
   Sampler sampler(sampling);
 
   WorkDisplay display;
   const ProgressSink progress = display.sink();
   SteadyClock clock;
   Stopwatch load_time(clock);
-  ModelMemory memory(slices, model.arch, plan, progress);
+  ModelMemory memory(opened.parts(), plan, progress);
   display.finish();
   const double load_s = load_time.seconds();
 
@@ -283,9 +275,12 @@ void generate(const GenerateArguments& arguments) {
 void add_generate_verb(CLI::App& app) {
   const auto arguments = std::make_shared<GenerateArguments>();
   CLI::App* const verb = app.add_subcommand("generate", "Let a model continue a prompt");
-  verb->add_option("--model", arguments->folder, "The model's folder, in Hugging Face's layout")->required();
+  add_model_option(*verb, arguments->folder);
+  add_adapter_option(*verb, arguments->adapter);
   verb->add_option("--prompt", arguments->prompt, "What to continue");
-  verb->add_option("--prompt-ids", arguments->prompt_ids, "Token ids instead of a prompt: 1,2,3")->delimiter(',');
+  verb->add_option("--prompt-ids", arguments->prompt_ids, "Token ids instead of a prompt: 1,2,3")
+      ->delimiter(',')
+      ->allow_extra_args(false);  // the model may follow
   verb->add_flag("--chat", arguments->chat, "Put the prompt into the model's chat template as the user's message");
   verb->add_option("--system", arguments->system, "The system message, with --chat");
   verb->add_option("--max-new-tokens", arguments->max_new_tokens,
@@ -301,10 +296,8 @@ void add_generate_verb(CLI::App& app) {
   verb->add_option("--min-p", arguments->min_p, "Leave out tokens less likely than this part of the likeliest");
   verb->add_option("--repetition-penalty", arguments->repetition_penalty,
                    "Make tokens that are there already less likely: above 1");
-  verb->add_option("--seed", arguments->seed, "What is drawn follows from it");
-  verb->add_option("--host", arguments->host,
-                   "Memory to use, such as 8GiB; a model that is larger is streamed from the drive (default: most of "
-                   "what is free)");
+  verb->add_option("--seed", arguments->seed, "Sampling seed (default: another one each time)");
+  add_host_option(*verb, arguments->host);
   verb->add_option("--dtype", arguments->dtype, "Compute in bf16 or f32")->capture_default_str();
   verb->add_option("--threads", arguments->threads, "Threads to compute with")
       ->check(CLI::Range(1, 1024))

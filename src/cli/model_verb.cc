@@ -142,6 +142,8 @@ void show(const ShowArguments& arguments) {
   const ModelReport report = report_model(files, engine, arguments.folder);
   const TextReport text = report_text(arguments.folder);
   arguments.json ? print_json(report, text) : print_report(report, text);
+  // A tokenizer or template that cannot be used is a note: the model runs with token ids, or with another template.
+  if (report.unsupported) throw CLI::RuntimeError(1);
 }
 
 // Texts end where the tokenizer says; its ids must have rows.
@@ -207,8 +209,8 @@ void add_model_verb(CLI::App& app) {
   model->require_subcommand(1);
 
   const auto show_arguments = std::make_shared<ShowArguments>();
-  CLI::App* const show_verb =
-      model->add_subcommand("show", "Say what a model folder holds and whether Sluice can run it");
+  CLI::App* const show_verb = model->add_subcommand(
+      "show", "Say what a model folder holds and whether Sluice can run it; exits 1 where it cannot");
   show_verb->add_option("dir", show_arguments->folder, "The model's folder, in Hugging Face's layout")->required();
   show_verb->add_flag("--json", show_arguments->json, "Print one JSON object");
   show_verb->callback([show_arguments] { show(*show_arguments); });

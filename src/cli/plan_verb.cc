@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/plan_verb.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -19,13 +15,17 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "base/closest_word.h"
 #include "base/error.h"
+#include "base/hub_id.h"
 #include "base/units.h"
 #include "bench/machine_bench.h"
+#include "cli/config_notes.h"
 #include "cli/device_option.h"
 #include "cli/dtype_option.h"
 #include "cli/machine_cache.h"
 #include "cli/run_machine.h"
+#include "cli/scratch_folder.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
 #include "format/checkpoint.h"
@@ -33,6 +33,7 @@
 #include "format/model_folder.h"
 #include "io/posix/posix_file.h"
 #include "io/threads/threads_engine.h"
+#include "model/adapter_sites.h"
 #include "model/description.h"
 #include "model/known_shapes.h"
 #include "model/own_head.h"
@@ -54,6 +55,9 @@ struct PlanArguments {
   bool skip_bad = false;
   std::string model;
   std::int64_t layers = 0;
+  std::string adapter;  // empty: all parameters are trained
+  std::int64_t lora_r = 16;
+  std::vector<std::string> lora_targets;  // empty: every matrix of a block
   std::int64_t sequence_len = 2048;
   std::int64_t micro_batch_size = 1;
   std::int64_t accumulation = 1;
@@ -87,27 +91,51 @@ ModelDescription with_head_of(const std::string& folder, ModelDescription model)
   }
 }
 
+constexpr const char* kLora = "lora";
+constexpr const char* kQlora = "qlora";
+
+ModelDescription with_planned_adapter(const PlanArguments& arguments, ModelDescription model) {
+  const bool stored_nf4 = model.stored == BaseFormat::kNf4;
+  if (arguments.adapter.empty()) {
+    if (stored_nf4) {
+      throw InvalidInput(fmt::format(
+          "'{}' is in NF4, which is read and not trained: plan it with --adapter qlora, or a configuration with "
+          "adapter: qlora",
+          arguments.model));
+    }
+    return model;
+  }
+  if (arguments.adapter != kLora && arguments.adapter != kQlora) {
+    throw InvalidInput(fmt::format("--adapter is '{}'; expected lora or qlora", arguments.adapter));
+  }
+  const bool packed = stored_nf4 || arguments.adapter == kQlora;
+  model.arch.adapter = make_adapter(model, {.rank = arguments.lora_r,
+                                            .alpha = 2.0 * static_cast<double>(arguments.lora_r),
+                                            .base = packed ? BaseFormat::kNf4 : BaseFormat::kPlain,
+                                            .targets = arguments.lora_targets});
+  return model;
+}
+
 // A folder's model, or one of a known shape.
 Architecture find_architecture(const PlanArguments& arguments) {
   const std::vector<std::string> shapes = known_shapes();
   if (std::find(shapes.begin(), shapes.end(), arguments.model) == shapes.end()) {
-    const std::string path = arguments.model + "/config.json";
-    if (!std::filesystem::exists(path)) {
-      throw InvalidInput(fmt::format("'{}' is neither a model's folder ({} is not there) nor a shape that is known: {}",
-                                     arguments.model, path, fmt::join(shapes, ", ")));
+    if (!std::filesystem::exists(arguments.model) && !hub_id_of(arguments.model)) {
+      const std::optional<std::string> closest = closest_word(arguments.model, shapes);
+      throw InvalidInput(fmt::format("'{}' is neither a model's folder nor a known shape; {}the shapes are {}",
+                                     arguments.model, closest ? fmt::format("did you mean {}? ", *closest) : "",
+                                     fmt::join(shapes, ", ")));
     }
-    nlohmann::json config = read_config(path).json();
+    PosixFileSystem files;
+    const ConfigReader read = read_model_config(look_into_model_folder(files, arguments.model));
+    nlohmann::json config = read.json();
     if (arguments.layers > 0) config["num_hidden_layers"] = arguments.layers;
-    const ModelDescription model = describe_model(ConfigReader(path, config));
-    if (model.stored != BaseFormat::kPlain) {
-      throw InvalidInput(fmt::format(
-          "'{}' is in NF4, which is read and not trained: plan a configuration with adapter: qlora", arguments.model));
-    }
+    const ModelDescription model = with_planned_adapter(arguments, describe_model(ConfigReader(read.where(), config)));
     return with_head_of(arguments.model, model).arch;
   }
   nlohmann::json config(known_config(arguments.model));
   if (arguments.layers > 0) config["num_hidden_layers"] = arguments.layers;
-  return describe_model(ConfigReader(arguments.model, config)).arch;
+  return with_planned_adapter(arguments, describe_model(ConfigReader(arguments.model, config))).arch;
 }
 
 std::uint64_t bytes_or(const std::string& text, std::uint64_t otherwise) {
@@ -179,14 +207,8 @@ PlanRequest request_of_flags(const PlanArguments& arguments) {
 
 // The data is read as a run would, in a folder that is gone afterwards.
 void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& shape) {
-  std::string folder = (std::filesystem::temp_directory_path() / "sluice-plan-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) throw IoError(errno, fmt::format("could not make the folder {}", folder));
-  const auto remove = [&folder](void*) {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-  };
-  const std::unique_ptr<void, decltype(remove)> removed(&folder, remove);
-  config.output_dir = folder;
+  const ScratchFolder folder("plan");
+  config.output_dir = folder.path();
   config.cache.clear();
   WorkDisplay display;
   const TrainingJob job(config, JobStart::kNew, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, display.sink());
@@ -194,9 +216,20 @@ void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& s
   shape.checkpoints = job.checkpoints();
 }
 
+// A model in the place of a configuration.
+void refuse_model_as_config(const std::string& config) {
+  const std::vector<std::string> shapes = known_shapes();
+  const bool is_shape = std::find(shapes.begin(), shapes.end(), config) != shapes.end();
+  if (!is_shape && !std::filesystem::is_directory(config)) return;
+  if (is_shape && std::filesystem::exists(config)) return;
+  throw InvalidInput(fmt::format("'{0}' is {1}, not a training configuration; plan it with 'sluice plan --model {0}'",
+                                 config, is_shape ? "a known shape" : "a directory"));
+}
+
 PlanRequest request_of_config(const PlanArguments& arguments) {
+  refuse_model_as_config(arguments.config);
   const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
-  for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
+  print_config_notes(read.warnings);
   const TrainConfig& config = read.config;
   PosixFileSystem files;
   RunShape shape{.arch =
@@ -261,6 +294,16 @@ void add_plan_verb(CLI::App& app) {
   };
   flag("--model", arguments->model, "A model's folder, or a known shape such as llama-3.1-8b");
   flag("--layers", arguments->layers, "How many layers, instead of all")->check(CLI::PositiveNumber);
+  CLI::Option* const adapter = flag("--adapter", arguments->adapter,
+                                    "lora, or qlora: on a base in 4 bits (default: all parameters are trained)");
+  flag("--lora-r", arguments->lora_r, "The adapter's rank")
+      ->check(CLI::Range(1, 1 << 16))
+      ->needs(adapter)
+      ->capture_default_str();
+  flag("--lora-target-modules", arguments->lora_targets, "The matrices that get one: q_proj,v_proj (default: all)")
+      ->needs(adapter)
+      ->delimiter(',')
+      ->allow_extra_args(false);
   flag("--sequence-len", arguments->sequence_len, "Tokens of a sequence")->capture_default_str();
   flag("--micro-batch-size", arguments->micro_batch_size, "Sequences that are computed together")
       ->capture_default_str();

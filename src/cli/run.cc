@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -8,16 +9,22 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/bench_verb.h"
+#include "cli/command_words.h"
 #include "cli/data_verb.h"
 #include "cli/env_verb.h"
+#include "cli/eval_verb.h"
 #include "cli/export_verb.h"
 #include "cli/generate_verb.h"
+#include "cli/help_verbs.h"
 #include "cli/merge_verb.h"
 #include "cli/model_verb.h"
 #include "cli/plan_verb.h"
@@ -51,10 +58,15 @@ int run_command_line(int argc, char** argv) {
   CLI::App app{"Sluice fine-tunes and serves language models larger than the GPU.", "sluice"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "sluice " SLUICE_VERSION);
+  // read_command_line() takes it; here for help.
   app.add_flag_callback(
-      "--verbose", [] { set_log_level(LogLevel::kDebug); }, "Say more on standard error");
+      "--verbose", [] {}, "Say more on standard error; of every verb");
+  app.footer(
+      "'sluice help VERB' says more of a verb. Exit status: 0 success, 1 failure, 2 a mistake in what was asked,\n"
+      "130 interrupted.");
   add_env_verb(app);
   add_data_verb(app);
+  add_eval_verb(app);
   add_export_verb(app);
   add_generate_verb(app);
   add_merge_verb(app);
@@ -65,12 +77,22 @@ int run_command_line(int argc, char** argv) {
   add_tokenize_verb(app);
   add_train_verbs(app);
   add_template_verb(app);
+  add_help_verbs(app);
   try {
-    app.parse(argc, argv);
+    CommandLine line = read_command_line(app, {argv + 1, argv + std::max(argc, 1)});
+    if (line.is_verbose) set_log_level(LogLevel::kDebug);
+    if (line.words.empty()) {
+      fmt::print(stderr, "{}", app.help());
+      return 2;
+    }
+    std::reverse(line.words.begin(), line.words.end());  // as CLI11 takes them
+    app.parse(std::move(line.words));
     return end_output();
   } catch (const CLI::ParseError& error) {
     if (const auto* failure = dynamic_cast<const CLI::RuntimeError*>(&error)) return failure->get_exit_code();
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() != 0) return report(InvalidInput(describe_parse_error(app, error)), 2);
+    app.exit(error);  // what --help and --version print
+    return end_output();
   } catch (const Cancelled& error) {
     return report(error, 130);
   } catch (const Error& error) {

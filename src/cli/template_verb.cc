@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/model_option.h"
 #include "cli/read_stream.h"
 #include "cli/terminal.h"
 #include "text/chat_template.h"
@@ -45,7 +46,8 @@ Json parse(const std::string& text, const std::string& where) {
   try {
     return Json::parse(text, [&](int depth, Json::parse_event_t, Json&) {
       if (depth > kMaxJsonDepth) {
-        throw InvalidInput(fmt::format("{} nests values more than {} deep", where, kMaxJsonDepth));
+        throw InvalidInput(fmt::format("{} nests values more than {} deep; a conversation is a list of messages", where,
+                                       kMaxJsonDepth));
       }
       return true;
     });
@@ -60,9 +62,10 @@ Json read_json(const std::string& path) {
   if (path == "-") {
     return parse(read_stream(std::cin, "standard input"), "standard input");
   }
-  if (std::filesystem::is_directory(path)) throw InvalidInput(fmt::format("{} is a directory, not a file", path));
+  if (std::filesystem::is_directory(path))
+    throw InvalidInput(fmt::format("'{}' is a directory; name a file in it", path));
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw IoError(errno, fmt::format("cannot read {}: {}", path, errno_text(errno)));
+  if (!file) throw IoError(errno, fmt::format("cannot read '{}': {}; check the path", path, errno_text(errno)));
   return parse(read_stream(file, path), path);
 }
 
@@ -108,7 +111,9 @@ void show_template(const TemplateArguments& arguments) {
   if (messages.is_object()) {
     if (messages.contains("tools")) options.tools = messages["tools"];
     if (messages.contains("documents")) options.documents = messages["documents"];
-    if (!messages.contains("messages")) throw InvalidInput("the JSON object holds no messages");
+    if (!messages.contains("messages"))
+      throw InvalidInput(
+          "the JSON object has no messages; give an array of messages, or an object with the key messages");
     const Json inner = messages["messages"];
     messages = inner;
   }
@@ -127,7 +132,7 @@ void show_template(const TemplateArguments& arguments) {
 void add_template_verb(CLI::App& app) {
   const auto arguments = std::make_shared<TemplateArguments>();
   CLI::App* const verb = app.add_subcommand("template", "Render a conversation with a model's chat template");
-  verb->add_option("--model", arguments->model, "The model's folder")->required();
+  add_model_option(*verb, arguments->model)->required();
   verb->add_option("--messages", arguments->messages,
                    "JSON file with an array of messages, or an object with messages and tools; - is standard input")
       ->capture_default_str();

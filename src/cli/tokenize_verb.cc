@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/model_option.h"
 #include "cli/read_stream.h"
 #include "cli/terminal.h"
 #include "text/tokenizer.h"
@@ -43,10 +44,10 @@ std::string input_text(const TokenizeArguments& arguments) {
   if (arguments.has_text) return arguments.text;
   if (arguments.file.empty()) return read_stream(std::cin, "standard input");
   if (std::filesystem::is_directory(arguments.file)) {
-    throw InvalidInput(fmt::format("{} is a directory, not a file", arguments.file));
+    throw InvalidInput(fmt::format("'{}' is a directory; name a file in it", arguments.file));
   }
   std::ifstream file(arguments.file, std::ios::binary);
-  if (!file) throw InvalidInput(fmt::format("cannot read {}: {}", arguments.file, errno_text(errno)));
+  if (!file) throw InvalidInput(fmt::format("cannot read '{}': {}; check the path", arguments.file, errno_text(errno)));
   return read_stream(file, arguments.file);
 }
 
@@ -145,8 +146,7 @@ void encode(const TokenizeArguments& arguments, const Tokenizer& tokenizer) {
 void add_tokenize_verb(CLI::App& app) {
   const auto arguments = std::make_shared<TokenizeArguments>();
   CLI::App* const verb = app.add_subcommand("tokenize", "Show what a model's tokenizer makes of a text (or of ids)");
-  verb->add_option("--model", arguments->model, "The model's folder, with tokenizer.json or tokenizer.model")
-      ->required();
+  add_model_option(*verb, arguments->model, "The model's folder, with tokenizer.json or tokenizer.model")->required();
   CLI::Option* const text = verb->add_option("--text", arguments->text, "The text; standard input if none is given");
   CLI::Option* const file = verb->add_option("--file", arguments->file, "A file with the text")->excludes(text);
   CLI::Option* const decode_option = verb->add_option("--decode", arguments->decode, "Ids to turn back into text");

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/config_notes.h"
 #include "cli/gpu_report.h"
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
@@ -217,7 +218,7 @@ Start start_of(const TrainConfig& config) {
 
 void train(const TrainArguments& arguments) {
   const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
-  for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
+  print_config_notes(read.warnings);
   const TrainConfig config = with_absolute_paths(read.config, std::filesystem::current_path().string());
   run_job(config, start_of(config), arguments);
 }

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "base/step_limits.h"
 #include "base/units.h"
 
 namespace sluice {
@@ -18,7 +19,6 @@ namespace {
 std::uint64_t epoch_seed(std::uint64_t seed, std::uint64_t epoch) { return Random(Random(seed).next() + epoch).next(); }
 
 // Beyond any use, and their product far from overflowing.
-constexpr std::size_t kMaxBatch = 1'000'000;
 
 }  // namespace
 
@@ -35,11 +35,11 @@ std::size_t MicroBatch::num_labels() const {
 BatchLoader::BatchLoader(const PreparedData& data, std::vector<std::uint32_t> examples, BatchOptions options)
     : data_(data), examples_(std::move(examples)), options_(options) {
   if (examples_.empty()) throw InvalidInput("there are no examples to make batches of; add data");
-  if (options_.micro_batch_size == 0 || options_.micro_batch_size > kMaxBatch || options_.accumulation == 0 ||
-      options_.accumulation > kMaxBatch) {
+  if (options_.micro_batch_size == 0 || options_.micro_batch_size > kMaxMicroBatchSize || options_.accumulation == 0 ||
+      options_.accumulation > kMaxAccumulation) {
     throw InvalidInput(
-        fmt::format("micro_batch_size and gradient_accumulation_steps must be from 1 to {}, got {} and {}", kMaxBatch,
-                    options_.micro_batch_size, options_.accumulation));
+        fmt::format("micro_batch_size must be from 1 to {} and gradient_accumulation_steps from 1 to {}, got {} and {}",
+                    kMaxMicroBatchSize, kMaxAccumulation, options_.micro_batch_size, options_.accumulation));
   }
   for (const std::uint32_t idx : examples_) {
     CHECK(idx < data_.num_examples(), "examples are those of the data");

@@ -43,10 +43,10 @@ std::uint64_t data_fingerprint(const DataSource& source, const ExampleMaker& mak
   all.u64(kRecipe);
   all.u64(source.files.size());
   for (const std::string& path : source.files) {
+    require_data_file(path);
     struct stat info {};
-    if (::stat(path.c_str(), &info) != 0) {
-      throw InvalidInput(fmt::format("cannot read {}: {}", path, errno_text(errno)));
-    }
+    if (::stat(path.c_str(), &info) != 0)
+      throw IoError(errno, fmt::format("cannot read {}: {}", path, errno_text(errno)));
     all.text(path);
     all.u64(static_cast<std::uint64_t>(info.st_size));
     all.u64(static_cast<std::uint64_t>(info.st_mtim.tv_sec));

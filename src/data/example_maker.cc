@@ -10,13 +10,12 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/step_limits.h"
 #include "data/row_problem.h"
 #include "text/utf8.h"
 
 namespace sluice {
 namespace {
-
-constexpr std::size_t kMaxSequenceLen = std::size_t{1} << 27;
 
 std::int32_t id_of(TokenId id) {
   CHECK(id <= static_cast<TokenId>(std::numeric_limits<std::int32_t>::max()), "token ids have 31 bits");
@@ -42,9 +41,9 @@ void require_utf8(const std::string& text, const char* key) {
 }  // namespace
 
 ExampleMaker::ExampleMaker(const ModelText& text, ExampleOptions options) : text_(text), options_(options) {
-  if (options_.sequence_len < 2 || options_.sequence_len > kMaxSequenceLen) {
-    throw InvalidInput(
-        fmt::format("the sequence length must be from 2 to {} tokens, got {}", kMaxSequenceLen, options_.sequence_len));
+  if (options_.sequence_len < kMinSequenceLen || options_.sequence_len > kMaxSequenceLen) {
+    throw InvalidInput(fmt::format("the sequence length must be from {} to {} tokens, got {}", kMinSequenceLen,
+                                   kMaxSequenceLen, options_.sequence_len));
   }
 }
 

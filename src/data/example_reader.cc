@@ -2,7 +2,6 @@
 #include "data/example_reader.h"
 
 #include <cerrno>
-#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,17 +11,6 @@
 
 namespace sluice {
 namespace {
-
-std::uint64_t require_file(const std::string& path) {
-  std::error_code failure;
-  if (std::filesystem::is_directory(path, failure)) {
-    throw InvalidInput(fmt::format("{} is a directory; name the data files in it", path));
-  }
-  const std::uint64_t size_bytes = std::filesystem::file_size(path, failure);
-  if (failure) throw InvalidInput(fmt::format("cannot read {}: {}", path, failure.message()));
-  row_format_of(path);
-  return size_bytes;
-}
 
 std::optional<RowSchema> schema_if_any(const RowJson& row) {
   try {
@@ -38,7 +26,7 @@ ExampleReader::ExampleReader(DataSource source, const ExampleMaker& maker, Progr
     : source_(std::move(source)), maker_(maker), progress_(std::move(progress)) {
   if (source_.files.empty()) throw InvalidInput("there is no data file to read; name one");
   for (const std::string& path : source_.files) {
-    total_bytes_ += require_file(path);
+    total_bytes_ += require_data_file(path);
     files_.push_back({.path = path, .schema = source_.schema});
   }
 }

@@ -59,6 +59,8 @@ class RowReader {
   RowLimits limits_;
 };
 
+// The size of a file that can be read for rows. Throws InvalidInput, with what to do, where there is none.
+std::uint64_t require_data_file(const std::string& path);
 // By the name's ending: .jsonl .ndjson, .json, .csv, .tsv, .txt .text .md .markdown. Throws InvalidInput for others.
 RowFormat row_format_of(const std::string& path);
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/hub_id.h"
 #include "base/units.h"
 #include "format/json_text.h"
 #include "format/whole_file.h"
@@ -97,6 +98,7 @@ AdapterModule make_module(const AdapterConfig& config, const std::string& name, 
 }
 
 AdapterConfig read_adapter_config(FileSystem& files, IoEngine& engine, const std::string& folder) {
+  if (!files.exists(folder)) require_model_directory(folder, "a PEFT adapter");
   files.require_directory(folder, OpenMode::kReadOnly);
   const std::string path = fmt::format("{}/{}", folder, kAdapterConfigName);
   if (!files.exists(path)) {

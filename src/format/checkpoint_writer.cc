@@ -54,8 +54,7 @@ CheckpointWriter::CheckpointWriter(FileSystem& files, IoEngine& engine, std::str
       files_.remove(final_path(name));
     } else {
       throw InvalidInput(
-          fmt::format("'{}' is not empty (it holds {}); name an empty folder to save to, or say that what "
-                      "is there may be replaced",
+          fmt::format("'{}' is not empty (it holds {}); name a new or empty folder to save to, or empty this one",
                       folder_, in_quotes(name)));
     }
   }

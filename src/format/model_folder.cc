@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/hub_id.h"
 #include "base/units.h"
+#include "format/adapter_folder.h"
 #include "format/checkpoint.h"
 #include "format/whole_file.h"
 #include "io/io_failure.h"
@@ -81,9 +83,25 @@ std::vector<std::string> named_templates(FileSystem& files, const std::string& f
   return names;
 }
 
+// The commands that use it: with the base that its configuration names.
+[[noreturn]] void refuse_adapter(const std::string& path) {
+  std::string base;
+  try {
+    base = read_config(path + "/" + kAdapterConfigName).text_or("base_model_name_or_path", "");
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+    // A damaged configuration is told when the adapter is used.
+  }
+  const std::string named = base.empty() ? "BASE" : base;
+  throw InvalidInput(fmt::format(
+      "'{0}' is an adapter{1}, not a model: use it with 'sluice generate --model {2} --adapter {0}', or make "
+      "a model of both with 'sluice merge --model {2} --adapter {0} --output MERGED'",
+      path, base.empty() ? "" : " of " + base, named));
+}
+
 }  // namespace
 
 ModelFolder look_into_model_folder(FileSystem& files, const std::string& path) {
+  if (!files.exists(path)) require_model_directory(path);
   files.require_directory(path, OpenMode::kReadOnly);
   ModelFolder folder;
   folder.path = path;
@@ -91,13 +109,16 @@ ModelFolder look_into_model_folder(FileSystem& files, const std::string& path) {
   folder.generation_config = path_if_there(files, path, kGenerationConfigName);
   folder.safetensors = path_if_there(files, path, kSafetensorsName);
   if (!folder.safetensors) folder.safetensors = path_if_there(files, path, kSafetensorsIndexName);
+  if (!folder.safetensors && files.exists(path + "/" + kAdapterConfigName)) refuse_adapter(path);
   return folder;
 }
 
 ConfigReader read_model_config(const ModelFolder& folder) {
   if (!folder.config) {
     throw InvalidInput(
-        fmt::format("{} has no config.json: it is not a model folder in Hugging Face's layout", folder.path));
+        fmt::format("'{}' has no config.json: it is not a model's folder in Hugging Face's layout; name one, or "
+                    "download its missing files",
+                    folder.path));
   }
   return read_config(*folder.config);
 }
@@ -131,7 +152,7 @@ GenerationConfig parse_generation_config(const ConfigReader& config) {
 void make_model_folder(const std::string& path) {
   std::error_code failure;
   std::filesystem::create_directories(path, failure);
-  if (failure) throw_io_failure(failure.value(), "make", path);
+  if (failure) throw_io_failure(failure.value(), "make", path, PathRole::kNewFile);
 }
 
 bool is_side_file(std::string_view name) {

@@ -21,22 +21,22 @@ std::uint64_t cache_bytes(const Architecture& arch, DType dtype, std::int64_t ca
 
 }  // namespace
 
-Generator::Generator(Device& device, Stream& stream, const Architecture& arch, SliceSource& slices,
-                     std::int64_t capacity_tokens)
+Generator::Generator(Device& device, const ForwardParts& parts, std::int64_t capacity_tokens)
     : device_(device),
-      stream_(stream),
-      arch_(arch),
+      stream_(*parts.stream),
+      arch_(*parts.arch),
       capacity_tokens_(capacity_tokens),
-      forward_(device, stream, arch, slices, pass_limits(capacity_tokens)) {
-  const std::uint64_t bytes = cache_bytes(arch, slices.dtype(), capacity_tokens);
-  const Shape shape{capacity_tokens, arch.kv_width()};
-  memory_.reserve(2 * arch.layers.size());
-  caches_.reserve(arch.layers.size());
-  for (std::size_t idx = 0; idx < arch.layers.size(); ++idx) {
+      forward_(device, parts, pass_limits(capacity_tokens)) {
+  const DType dtype = parts.slices->dtype();
+  const std::uint64_t bytes = cache_bytes(arch_, dtype, capacity_tokens);
+  const Shape shape{capacity_tokens, arch_.kv_width()};
+  memory_.reserve(2 * arch_.layers.size());
+  caches_.reserve(arch_.layers.size());
+  for (std::size_t idx = 0; idx < arch_.layers.size(); ++idx) {
     memory_.push_back(device.allocate(bytes, "keys"));
-    const TensorView k(memory_.back().bytes(), slices.dtype(), shape);
+    const TensorView k(memory_.back().bytes(), dtype, shape);
     memory_.push_back(device.allocate(bytes, "values"));
-    caches_.push_back({.k = k, .v = TensorView(memory_.back().bytes(), slices.dtype(), shape)});
+    caches_.push_back({.k = k, .v = TensorView(memory_.back().bytes(), dtype, shape)});
   }
 }
 
@@ -51,8 +51,8 @@ void Generator::read(std::span<const std::int32_t> ids, const std::function<bool
   const auto before = static_cast<std::int64_t>(ids_.size());
   const std::int64_t after = before + static_cast<std::int64_t>(ids.size());
   if (after > capacity_tokens_) {
-    throw InvalidInput(fmt::format("{} tokens and {} more do not fit into the {} that were made room for", before,
-                                   ids.size(), capacity_tokens_));
+    throw InvalidInput(fmt::format("{} tokens and {} more do not fit: there is room for {}; ask for fewer tokens",
+                                   before, ids.size(), capacity_tokens_));
   }
   // Before any of them is on the stream, which a failure would end for good.
   const auto stranger =

@@ -16,9 +16,8 @@ namespace sluice {
 
 class Generator {
  public:
-  // Throws OutOfBudget where the device has no room for caches of capacity_tokens. What is given outlives this.
-  Generator(Device& device, Stream& stream, const Architecture& arch, SliceSource& slices,
-            std::int64_t capacity_tokens);
+  // Throws OutOfBudget where the device has no room for caches of capacity_tokens. Device and parts outlive this.
+  Generator(Device& device, const ForwardParts& parts, std::int64_t capacity_tokens);
 
   // Reads more of the document; the prompt goes in pieces of kPromptTokens. Throws InvalidInput where an id is not in
   // the vocabulary or the capacity is exceeded. Before each piece, `interrupted` may end it with Cancelled. What fails

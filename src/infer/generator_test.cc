@@ -31,14 +31,14 @@ class Document {
         source_(device_, opened.slices(), arch_, DType::kF32),
         capacity_tokens_(capacity_tokens) {}
 
-  Generator generator() { return {device_, *stream_, arch_, source_, capacity_tokens_}; }
+  Generator generator() { return {device_, parts(), capacity_tokens_}; }
 
   // Logits after each of the tokens, from one pass.
   std::vector<std::vector<float>> logits_of(const std::vector<std::int32_t>& ids) {
     const auto count = static_cast<std::int64_t>(ids.size());
     const DocumentTokens document{.ids = ids};
     const Batch batch(device_, *stream_, arch_, std::span(&document, 1));
-    ForwardPass forward(device_, *stream_, arch_, source_, {.batch_tokens = count, .logit_rows = count});
+    ForwardPass forward(device_, parts(), {.batch_tokens = count, .logit_rows = count});
     forward.run(batch);
     const auto logits = forward.logits(batch, 0, count).as<float>();
     std::vector<std::vector<float>> rows;
@@ -47,6 +47,8 @@ class Document {
   }
 
  private:
+  ForwardParts parts() { return {.stream = stream_.get(), .arch = &arch_, .slices = &source_}; }
+
   const Architecture& arch_;
   CpuDevice device_{kArenaBytes, 2};
   std::unique_ptr<Stream> stream_ = device_.make_stream("compute");
@@ -177,7 +179,8 @@ TEST(Generator, AReadThatFailsOnTheDriveCanBeTriedAgain) {
   const std::uint64_t least_bytes =
       StreamedSlices::least_bytes(model.arch, DType::kBF16) + Generator::size_bytes(model.arch, DType::kBF16, 16);
   const auto logits_after = [&](const std::vector<int>& failing_reads) {
-    ModelMemory memory(slices, model.arch, {.budget_bytes = least_bytes, .capacity_tokens = 16, .num_threads = 2}, {});
+    ModelMemory memory({.slices = &slices, .model = &model},
+                       {.budget_bytes = least_bytes, .capacity_tokens = 16, .num_threads = 2}, {});
     memory.generator().read(std::span(ids).first(6));
     for (const int failing : failing_reads) {
       int num_reads = 0;
@@ -256,7 +259,7 @@ TEST(ModelMemory, WhatARefusalNamesWillDoAndChangesNoNumber) {
   const OpenedModel opened(folder.path());
   const std::vector<std::int32_t> ids = random_ids(opened.arch(), 30, 1);
   const auto logits_within = [&](std::uint64_t budget_bytes, bool streams) {
-    ModelMemory memory(opened.slices(), opened.arch(),
+    ModelMemory memory({.slices = &opened.slices(), .model = &opened.model()},
                        {.budget_bytes = budget_bytes, .capacity_tokens = 64, .dtype = DType::kBF16, .num_threads = 2},
                        {});
     EXPECT_EQ(memory.streams(), streams);

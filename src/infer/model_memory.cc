@@ -7,10 +7,27 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "model/slice_layout.h"
-#include "model/streamed_slices.h"
 
 namespace sluice {
+namespace {
+
+PlacementBudget placement_budget(const Architecture& arch, const MemoryPlan& plan) {
+  const std::uint64_t other_bytes = Generator::size_bytes(arch, plan.dtype, plan.capacity_tokens);
+  const std::uint64_t least_bytes = PlacedModel::streamed_bytes(arch, plan.dtype, 1) + other_bytes;
+  if (plan.budget_bytes < least_bytes) {
+    throw OutOfBudget(
+        fmt::format("generating {} tokens with this model takes at least {} MiB ({} of it for a slice on its way), but "
+                    "the budget is {}: raise --host or shorten the text",
+                    plan.capacity_tokens, div_ceil(least_bytes, kMiB), format_bytes(least_bytes - other_bytes),
+                    format_bytes(plan.budget_bytes)));
+  }
+  return {.budget_bytes = plan.budget_bytes,
+          .other_bytes = other_bytes,
+          .dtype = plan.dtype,
+          .num_threads = plan.num_threads};
+}
+
+}  // namespace
 
 std::optional<std::int64_t> ModelMemory::room_tokens(const Architecture& arch, const MemoryPlan& plan,
                                                      std::int64_t least_tokens) {
@@ -18,8 +35,8 @@ std::optional<std::int64_t> ModelMemory::room_tokens(const Architecture& arch, c
     return weight_bytes + Generator::size_bytes(arch, plan.dtype, tokens) <= plan.budget_bytes;
   };
   for (const std::uint64_t weight_bytes :
-       {ResidentSlices::size_bytes(arch, plan.dtype), StreamedSlices::least_bytes(arch, plan.dtype, 2),
-        StreamedSlices::least_bytes(arch, plan.dtype)}) {
+       {PlacedModel::resident_bytes(arch, plan.dtype), PlacedModel::streamed_bytes(arch, plan.dtype, 2),
+        PlacedModel::streamed_bytes(arch, plan.dtype, 1)}) {
     if (!fits(weight_bytes, least_tokens)) continue;
     std::int64_t room = least_tokens;
     std::int64_t too_many = plan.capacity_tokens + 1;
@@ -32,33 +49,8 @@ std::optional<std::int64_t> ModelMemory::room_tokens(const Architecture& arch, c
   return std::nullopt;
 }
 
-ModelMemory::ModelMemory(const CheckpointSlices& slices, const Architecture& arch, const MemoryPlan& plan,
-                         const ProgressSink& progress) {
-  const std::uint64_t weight_bytes = ResidentSlices::size_bytes(arch, plan.dtype);
-  const std::uint64_t other_bytes = Generator::size_bytes(arch, plan.dtype, plan.capacity_tokens);
-  const std::uint64_t least_bytes = StreamedSlices::least_bytes(arch, plan.dtype) + other_bytes;
-  if (plan.budget_bytes < least_bytes) {
-    throw OutOfBudget(
-        fmt::format("generating {} tokens with this model takes at least {} MiB ({} of it for a slice on its way), but "
-                    "the budget is {}: "
-                    "raise --host or shorten the text",
-                    plan.capacity_tokens, div_ceil(least_bytes, kMiB), format_bytes(least_bytes - other_bytes),
-                    format_bytes(plan.budget_bytes)));
-  }
-  streams_ = plan.budget_bytes < weight_bytes + other_bytes;
-  device_ = std::make_unique<CpuDevice>(streams_ ? plan.budget_bytes : weight_bytes + other_bytes, plan.num_threads);
-  stream_ = device_->make_stream("compute");
-  if (streams_) {
-    source_ = std::make_unique<StreamedSlices>(*device_, slices, arch, plan.dtype, other_bytes);
-  } else {
-    std::uint64_t done_bytes = 0;
-    source_ = std::make_unique<ResidentSlices>(*device_, slices, arch, plan.dtype, [&](std::size_t slice_idx) {
-      if (progress.interrupted()) throw Cancelled("interrupted while the weights were read");
-      done_bytes += slice_layout(arch, slice_idx).size_bytes(plan.dtype);
-      progress.report("weights", done_bytes, weight_bytes);
-    });
-  }
-  generator_ = std::make_unique<Generator>(*device_, *stream_, arch, *source_, plan.capacity_tokens);
-}
+ModelMemory::ModelMemory(const ModelParts& parts, const MemoryPlan& plan, const ProgressSink& progress)
+    : placed_(parts, placement_budget(parts.model->arch, plan), progress),
+      generator_(placed_.device(), placed_.forward_parts(), plan.capacity_tokens) {}
 
 }  // namespace sluice

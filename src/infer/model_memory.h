@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that one model needs to generate, within one budget: weights that stay if they fit and are streamed if not,
-// caches, activations. On the CPU the device's arena is exactly the budget, or less where the model needs less.
+// All that one model needs to generate, within one budget: weights and adapter (PlacedModel), caches, activations.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "base/progress.h"
-#include "device/cpu/cpu_device.h"
 #include "infer/generator.h"
-#include "model/slice_source.h"
+#include "infer/placed_model.h"
 
 namespace sluice {
 
@@ -28,19 +25,15 @@ class ModelMemory {
   static std::optional<std::int64_t> room_tokens(const Architecture& arch, const MemoryPlan& plan,
                                                  std::int64_t least_tokens);
 
-  // Throws OutOfBudget that says how much would do. `slices` and `arch` outlive this.
-  ModelMemory(const CheckpointSlices& slices, const Architecture& arch, const MemoryPlan& plan,
-              const ProgressSink& progress);
+  // Throws OutOfBudget that says how much would do. What the parts name outlives this.
+  ModelMemory(const ModelParts& parts, const MemoryPlan& plan, const ProgressSink& progress);
 
-  Generator& generator() { return *generator_; }
-  bool streams() const { return streams_; }
+  Generator& generator() { return generator_; }
+  bool streams() const { return placed_.streams(); }
 
  private:
-  bool streams_ = false;
-  std::unique_ptr<CpuDevice> device_;
-  std::unique_ptr<Stream> stream_;
-  std::unique_ptr<SliceSource> source_;
-  std::unique_ptr<Generator> generator_;
+  PlacedModel placed_;
+  Generator generator_;
 };
 
 }  // namespace sluice

@@ -85,7 +85,7 @@ bool is_under(const std::string& path, const std::string& point) {
 std::optional<Mount> mount_of(const std::string& directory, const KernelPaths& paths) {
   std::error_code status;
   const std::string real = fs::canonical(directory, status).string();
-  if (status) throw_io_failure(status.value(), "use", directory);
+  if (status) throw_io_failure(status.value(), "use", directory, PathRole::kDirectory);
   std::ifstream file(paths.mountinfo);
   std::optional<Mount> best;
   for (std::string line; std::getline(file, line);) {
@@ -99,7 +99,7 @@ std::optional<Mount> mount_of(const std::string& directory, const KernelPaths& p
 // The sysfs folder of what the directory lies on: a drive, a partition, a dm or md device. Empty if there is none.
 fs::path device_folder(const std::string& directory, const KernelPaths& paths) {
   struct stat info {};
-  if (::stat(directory.c_str(), &info) != 0) throw_io_failure(errno, "use", directory);
+  if (::stat(directory.c_str(), &info) != 0) throw_io_failure(errno, "use", directory, PathRole::kDirectory);
   const fs::path sysfs(paths.sysfs);
   std::error_code status;
   fs::path folder =

@@ -11,16 +11,24 @@ namespace sluice {
 namespace {
 
 // Empty for what is not the user's to mend.
-std::string_view user_remedy(int errno_value) {
+std::string_view user_remedy(int errno_value, PathRole role) {
+  const bool is_directory = role == PathRole::kDirectory;
   switch (errno_value) {
     case ENOENT:
-      return "check the path, or make the directory first";
+      if (role == PathRole::kExisting) return "check the path";
+      return is_directory ? "check the path, or make the directory first"
+                          : "make the directory that it goes into first";
     case ENOTDIR:
+      return is_directory ? "name a directory" : "a part of the path is a file; check the path";
     case EISDIR:
-      return "name a directory";
+      return "name a file";
+    case ELOOP:
+    case ENAMETOOLONG:
+      return "check the path";
     case EACCES:
     case EPERM:
-      return "give this user access, or name another directory";
+      return is_directory ? "give this user access, or name another directory"
+                          : "give this user access, or name another path";
     case EROFS:
       return "the file system is mounted read-only; name another directory";
     default:
@@ -44,14 +52,14 @@ std::string_view failure_remedy(int errno_value) {
     case ENOMEM:
       return "raise the limit on locked memory (ulimit -l) or close other programs";
     default:
-      return "see the kernel log (dmesg)";
+      return "the kernel log (dmesg) may say more";
   }
 }
 
 }  // namespace
 
-void throw_io_failure(int errno_value, std::string_view action, const std::string& path) {
-  if (const std::string_view remedy = user_remedy(errno_value); !remedy.empty()) {
+void throw_io_failure(int errno_value, std::string_view action, const std::string& path, PathRole role) {
+  if (const std::string_view remedy = user_remedy(errno_value, role); !remedy.empty()) {
     throw InvalidInput(fmt::format("cannot {} '{}': {}; {}", action, path, errno_text(errno_value), remedy));
   }
   throw IoError(errno_value, fmt::format("cannot {} '{}': {}; {}", action, path, errno_text(errno_value),

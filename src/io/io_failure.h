@@ -2,14 +2,23 @@
 // One home for the sentence that goes with an errno: which are the user's to mend, and how.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>
 
 namespace sluice {
 
+// What a path was to be: a remedy that tells a user to make what he mistyped would mislead him.
+enum class PathRole : std::uint8_t {
+  kExisting,   // a file or directory that is to be read
+  kNewFile,    // one to be made
+  kDirectory,  // a directory to write in
+};
+
 // "cannot <action> '<path>': <reason>; <remedy>" as InvalidInput or IoError, whichever the errno is.
-[[noreturn]] void throw_io_failure(int errno_value, std::string_view action, const std::string& path);
+[[noreturn]] void throw_io_failure(int errno_value, std::string_view action, const std::string& path,
+                                   PathRole role = PathRole::kExisting);
 // For a transfer on a file that is open: always an IoError, since what the user named was in order.
 std::exception_ptr transfer_failure(int errno_value, std::string_view action, const std::string& path);
 

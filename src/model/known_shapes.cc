@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/closest_word.h"
 #include "base/error.h"
 
 namespace sluice {
@@ -294,7 +295,10 @@ nlohmann::ordered_json known_config(const std::string& name) {
   for (const KnownShape& shape : kShapes) {
     if (name == shape.name) return shape.config();
   }
-  throw InvalidInput(fmt::format("there is no shape '{}'; there are {}", name, fmt::join(known_shapes(), ", ")));
+  const std::vector<std::string> shapes = known_shapes();
+  const std::optional<std::string> closest = closest_word(name, shapes);
+  throw InvalidInput(fmt::format("there is no shape '{}'; {}there are {}", name,
+                                 closest ? fmt::format("did you mean {}? ", *closest) : "", fmt::join(shapes, ", ")));
 }
 
 }  // namespace sluice

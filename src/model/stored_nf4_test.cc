@@ -2,6 +2,7 @@
 #include "model/stored_nf4.h"
 
 #include <cmath>
+#include <filesystem>
 #include <functional>
 
 #include <gmock/gmock.h>

@@ -153,7 +153,8 @@ std::vector<float> compute_logits(CpuDevice& device, SliceSource& source, const 
   const std::vector<std::int32_t> second = random_ids(arch, 70, 2);
   const std::vector<DocumentTokens> documents = {{.ids = first, .labels = first}, {.ids = second, .labels = second}};
   const Batch batch(device, *stream, arch, documents);
-  ForwardPass forward(device, *stream, arch, source, {.batch_tokens = batch.num_tokens(), .logit_rows = 8});
+  ForwardPass forward(device, {.stream = stream.get(), .arch = &arch, .slices = &source},
+                      {.batch_tokens = batch.num_tokens(), .logit_rows = 8});
   forward.run(batch);
   const auto logits = forward.logits(batch, 99, 8).as<float>();
   return {logits.begin(), logits.end()};

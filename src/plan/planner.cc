@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/step_limits.h"
 #include "plan/kernel_scratch.h"
 #include "plan/plan_changes.h"
 #include "plan/schedule_search.h"
@@ -19,11 +20,9 @@ namespace {
 // Closer than a forecast can tell.
 constexpr double kSameTime = 0.01;
 
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;
-
-void require_range(const char* key, std::int64_t value, std::int64_t most) {
-  if (value >= 1 && value <= most) return;
-  throw InvalidInput(fmt::format("{} is {}; expected a number from 1 to {}", key, value, most));
+void require_range(const char* key, std::int64_t value, std::uint64_t most, std::uint64_t least = 1) {
+  if (value >= 0 && static_cast<std::uint64_t>(value) >= least && static_cast<std::uint64_t>(value) <= most) return;
+  throw InvalidInput(fmt::format("{} is {}; expected a number from {} to {}", key, value, least, most));
 }
 
 void require_budget(const char* key, std::uint64_t wanted, std::uint64_t there, const Machine& machine) {
@@ -39,12 +38,19 @@ void check(const PlanRequest& request) {
         "{} has {} GPUs, and several GPUs come with ranks, which are not there yet: plan for one of them (--devices 1)",
         machine.name, request.num_devices));
   }
-  require_range("sequence_len", request.sequence_len, kMostTokens);
-  require_range("micro_batch_size", request.micro_batch_size, kMostTokens / request.sequence_len);
-  require_range("gradient_accumulation_steps", request.accumulation, 65536);
-  require_range("steps", request.num_steps, std::int64_t{1} << 40);
-  if (request.wave) require_range("wave_size", *request.wave, request.accumulation);
-  if (request.group) require_range("group_size", *request.group, request.arch.num_layers());
+  require_range("sequence_len", request.sequence_len, kMaxSequenceLen, kMinSequenceLen);
+  require_range("micro_batch_size", request.micro_batch_size, kMaxMicroBatchSize);
+  if (static_cast<std::uint64_t>(request.batch_tokens()) > kMaxBatchTokens) {
+    throw InvalidInput(fmt::format("micro_batch_size {} times sequence_len {} are {} tokens; at most {} go together",
+                                   request.micro_batch_size, request.sequence_len, request.batch_tokens(),
+                                   kMaxBatchTokens));
+  }
+  require_range("gradient_accumulation_steps", request.accumulation, kMaxAccumulation);
+  require_range("steps", request.num_steps, std::uint64_t{1} << 40);
+  if (request.wave) require_range("wave_size", *request.wave, static_cast<std::uint64_t>(request.accumulation));
+  if (request.group) {
+    require_range("group_size", *request.group, static_cast<std::uint64_t>(request.arch.num_layers()));
+  }
   require_budget("gpu_memory", request.budgets.device, machine.device.size_bytes, machine);
   require_budget("host_memory", request.budgets.host, machine.host.size_bytes, machine);
   if (machine.device.kind == Processor::kCpu) {

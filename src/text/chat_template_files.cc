@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/hub_id.h"
 #include "base/regular_file.h"
 #include "text/chat_template.h"
 #include "text/folder_tokens.h"
@@ -134,10 +135,7 @@ std::optional<ChatTemplateText> find_chat_template(const std::string& model_dire
 
 ChatTemplate ChatTemplate::load(const std::string& model_directory) {
   const std::filesystem::path directory(model_directory);
-  std::error_code failure;
-  if (!std::filesystem::is_directory(directory, failure)) {
-    throw InvalidInput(fmt::format("{} is not a folder; name the folder of a model", model_directory));
-  }
+  require_model_directory(model_directory);
   const Json config = read_tokenizer_config(directory);
   std::map<std::string, JinjaTemplate> templates;
   for (const auto& [name, source] : find_templates(directory, config)) {

@@ -6,9 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
+
+#include "base/error.h"
 
 namespace sluice {
 
@@ -21,13 +24,13 @@ struct JinjaLimits {
 // A mistake in a template, before it is known where; JinjaTemplate adds the place.
 class JinjaFailure : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit JinjaFailure(const std::string& message) : std::runtime_error(without_zero_bytes(message)) {}
 };
 
 // What raise_exception() in a template throws: the template is right, the messages are not.
 class JinjaRefusal : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit JinjaRefusal(const std::string& message) : std::runtime_error(without_zero_bytes(message)) {}
 };
 
 class JinjaMeter {

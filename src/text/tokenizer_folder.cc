@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/hub_id.h"
 #include "base/regular_file.h"
 #include "text/folder_tokens.h"
 #include "text/gpt2_files.h"
@@ -54,9 +55,7 @@ std::optional<std::string> find_tokenizer_file(const std::string& model_dir) {
 
 std::unique_ptr<const Tokenizer> load_tokenizer(const std::string& model_dir) {
   const std::filesystem::path folder(model_dir);
-  if (!std::filesystem::is_directory(folder)) {
-    throw InvalidInput(fmt::format("{} is not a directory; give the folder of a model", model_dir));
-  }
+  require_model_directory(model_dir);
   const std::optional<std::string> file = find_tokenizer_file(model_dir);
   if (!file) {
     throw InvalidInput(

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
-#include <utility>
+
+#include "base/closest_word.h"
 
 namespace sluice {
 namespace {
@@ -18,21 +18,6 @@ std::vector<ConfigKey> all_keys() {
     std::move(of_part.begin(), of_part.end(), std::back_inserter(keys));
   }
   return keys;
-}
-
-// Insertions, deletions and replacements that make `a` into `b`.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);  // distances of a's beginning to every beginning of b
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys that say what is trained, and on what.
+#include "base/step_limits.h"
 #include "format/json_text.h"
 #include "train/config_datasets.h"
 #include "train/config_key_builders.h"
@@ -73,8 +74,8 @@ std::vector<ConfigKey> data_keys() {
   keys.push_back(datasets_key("test_datasets", {"eval_dataset"}, &TrainConfig::test_datasets));
   keys.push_back(dataset_dir_key());
   keys.push_back(chat_template_key());
-  keys.push_back(integer_key("sequence_len", {"cutoff_len", "max_seq_length"}, {.min = 1, .max = 1 << 24},
-                             &TrainConfig::sequence_len));
+  keys.push_back(integer_key("sequence_len", {"cutoff_len", "max_seq_length"},
+                             {.min = kMinSequenceLen, .max = kMaxSequenceLen}, &TrainConfig::sequence_len));
   keys.push_back(flag_key("sample_packing", {"packing"}, &TrainConfig::sample_packing));
   keys.push_back(flag_key("train_on_inputs", {"train_on_prompt"}, &TrainConfig::train_on_inputs));
   keys.push_back(optional_key("max_samples", {}, "null", &TrainConfig::max_samples));

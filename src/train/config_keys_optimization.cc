@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/step_limits.h"
 #include "train/config_key_builders.h"
 
 namespace sluice {
@@ -150,9 +151,9 @@ std::vector<ConfigKey> optimization_keys() {
   keys.push_back(enum_key("dtype", {"torch_dtype"}, "bf16, fp32", kDtypes, &TrainConfig::dtype));
   keys.push_back(bf16_key());
   keys.push_back(fp32_key());
-  keys.push_back(integer_key("micro_batch_size", {"per_device_train_batch_size"}, {.min = 1, .max = 1 << 20},
+  keys.push_back(integer_key("micro_batch_size", {"per_device_train_batch_size"}, {.min = 1, .max = kMaxMicroBatchSize},
                              &TrainConfig::micro_batch_size));
-  keys.push_back(integer_key("gradient_accumulation_steps", {}, {.min = 1, .max = 1 << 20},
+  keys.push_back(integer_key("gradient_accumulation_steps", {}, {.min = 1, .max = kMaxAccumulation},
                              &TrainConfig::gradient_accumulation_steps));
   keys.push_back(real_key("num_epochs", {"num_train_epochs"}, {.max = 1e6, .lowest = NumberRange::Bound::kExcluded},
                           &TrainConfig::num_epochs));

@@ -120,7 +120,7 @@ class Reference : public testing::TestWithParam<std::string> {
     Found found;
     const Batch tokens(device_, *stream_, model_.arch, documents(of));
     {
-      ForwardPass forward(device_, *stream_, model_.arch, source,
+      ForwardPass forward(device_, {.stream = stream_.get(), .arch = &model_.arch, .slices = &source},
                           {.batch_tokens = tokens.num_tokens(), .logit_rows = tokens.num_tokens()});
       forward.run(tokens);
       const auto logits = forward.logits(tokens, 0, tokens.num_tokens()).as<float>();

@@ -48,7 +48,8 @@ class Tool {
     const DocumentTokens document{.ids = ids_};
     const Batch batch(device_, *stream_, model_.arch, std::span(&document, 1));
     const std::int64_t count = batch.num_tokens();
-    ForwardPass forward(device_, *stream_, model_.arch, source_, {.batch_tokens = count, .logit_rows = count});
+    ForwardPass forward(device_, {.stream = stream_.get(), .arch = &model_.arch, .slices = &source_},
+                        {.batch_tokens = count, .logit_rows = count});
     forward.run(batch);
     const auto bytes = forward.logits(batch, 0, count).bytes();
     std::ofstream(out, std::ios::binary)

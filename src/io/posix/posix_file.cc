@@ -30,6 +30,13 @@ int open_retrying(const std::string& path, int flags) {
   return fd;
 }
 
+// The kernel would read such a path up to the zero byte, and another file would be meant than is said.
+void require_no_zero_byte(const std::string& path) {
+  if (path.find('\0') == std::string::npos) return;
+  throw InvalidInput(
+      fmt::format("'{}' has a zero byte, which no path can have; check where the path comes from", path));
+}
+
 class PosixLock : public FileLock {
  public:
   explicit PosixLock(UniqueFd fd) : fd_(std::move(fd)) {}
@@ -111,22 +118,28 @@ void PosixFile::truncate(std::uint64_t size_bytes) {
 }
 
 std::unique_ptr<File> PosixFileSystem::open(const std::string& path, OpenMode mode, Caching caching) {
+  require_no_zero_byte(path);
   int flags = (mode == OpenMode::kReadOnly ? O_RDONLY : O_RDWR) | O_NONBLOCK;  // a pipe is not waited for
   if (mode == OpenMode::kCreate) flags |= O_CREAT;
   if (caching == Caching::kDirect) flags |= O_DIRECT;
   UniqueFd fd(open_retrying(path, flags));
-  if (!fd.valid()) throw_io_failure(errno, mode == OpenMode::kCreate ? "create" : "open", path);
+  if (!fd.valid()) {
+    const bool is_new = mode == OpenMode::kCreate;
+    throw_io_failure(errno, is_new ? "create" : "open", path, is_new ? PathRole::kNewFile : PathRole::kExisting);
+  }
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) throw_io_failure(errno, "open", path);
   if (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode)) {
-    throw InvalidInput(fmt::format("'{}' is a pipe or a device, not a file", path));
+    throw InvalidInput(fmt::format("'{}' is a pipe or a device, not a file; name a file", path));
   }
+  if (S_ISDIR(info.st_mode)) throw InvalidInput(fmt::format("'{}' is a directory; name a file in it", path));
   // Older kernels give up at once on what io_uring does with a file that is so marked.
   if (::fcntl(fd.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) throw_io_failure(errno, "open", path);
   return std::make_unique<PosixFile>(path, caching, std::move(fd));
 }
 
 bool PosixFileSystem::exists(const std::string& path) {
+  require_no_zero_byte(path);
   if (::access(path.c_str(), F_OK) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
   throw_io_failure(errno, "look for", path);  // a drive that fails has not lost its files
@@ -135,11 +148,14 @@ bool PosixFileSystem::exists(const std::string& path) {
 bool PosixFileSystem::writable(const std::string& directory) { return ::access(directory.c_str(), W_OK) == 0; }
 
 void PosixFileSystem::require_directory(const std::string& path, OpenMode mode) {
+  require_no_zero_byte(path);
+  const bool is_read = mode == OpenMode::kReadOnly;
+  const PathRole role = is_read ? PathRole::kExisting : PathRole::kDirectory;
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) throw_io_failure(errno, "use", path);
-  if (!S_ISDIR(info.st_mode)) throw_io_failure(ENOTDIR, "use", path);
-  if (::access(path.c_str(), mode == OpenMode::kReadOnly ? R_OK | X_OK : R_OK | W_OK | X_OK) != 0) {
-    throw_io_failure(errno, mode == OpenMode::kReadOnly ? "read" : "write in", path);
+  if (::stat(path.c_str(), &info) != 0) throw_io_failure(errno, "use", path, role);
+  if (!S_ISDIR(info.st_mode)) throw_io_failure(ENOTDIR, "use", path, PathRole::kDirectory);
+  if (::access(path.c_str(), is_read ? R_OK | X_OK : R_OK | W_OK | X_OK) != 0) {
+    throw_io_failure(errno, is_read ? "read" : "write in", path, role);
   }
 }
 
@@ -150,7 +166,7 @@ std::vector<std::string> PosixFileSystem::list(const std::string& directory) {
   for (; !status && entry != std::filesystem::directory_iterator(); entry.increment(status)) {
     names.push_back(entry->path().filename().string());
   }
-  if (status) throw_io_failure(status.value(), "list", directory);
+  if (status) throw_io_failure(status.value(), "list", directory, PathRole::kDirectory);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -161,7 +177,9 @@ void PosixFileSystem::rename(const std::string& from, const std::string& to) {
 
 void PosixFileSystem::make_directory(const std::string& path) {
   constexpr mode_t kAsUmaskLeavesIt = 0777;
-  if (::mkdir(path.c_str(), kAsUmaskLeavesIt) != 0 && errno != EEXIST) throw_io_failure(errno, "make", path);
+  if (::mkdir(path.c_str(), kAsUmaskLeavesIt) != 0 && errno != EEXIST) {
+    throw_io_failure(errno, "make", path, PathRole::kNewFile);
+  }
 }
 
 void PosixFileSystem::remove(const std::string& path) {
@@ -170,12 +188,12 @@ void PosixFileSystem::remove(const std::string& path) {
 
 void PosixFileSystem::sync_directory(const std::string& directory) {
   const UniqueFd fd(open_retrying(directory, O_RDONLY | O_DIRECTORY));
-  if (!fd.valid() || ::fsync(fd.get()) != 0) throw_io_failure(errno, "sync", directory);
+  if (!fd.valid() || ::fsync(fd.get()) != 0) throw_io_failure(errno, "sync", directory, PathRole::kDirectory);
 }
 
 std::uint64_t PosixFileSystem::free_bytes(const std::string& directory) {
   struct statvfs info {};
-  if (::statvfs(directory.c_str(), &info) != 0) throw_io_failure(errno, "measure", directory);
+  if (::statvfs(directory.c_str(), &info) != 0) throw_io_failure(errno, "measure", directory, PathRole::kDirectory);
   return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
 }
 

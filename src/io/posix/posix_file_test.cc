@@ -119,9 +119,7 @@ TEST_F(PosixFileTest, FreeBytesAreThoseOfTheFileSystem) {
 TEST_F(PosixFileTest, MissingDirectoryIsTheUsersMistakeAndSaysWhatToDo) {
   const std::string missing = directory_.path("missing");
   const std::vector<std::function<void()>> uses{
-      [&] { files_.require_directory(missing, OpenMode::kReadOnly); },
       [&] { files_.require_directory(missing, OpenMode::kReadWrite); },
-      [&] { open("missing/file"); },
       [&] { files_.list(missing); },
       [&] { files_.sync_directory(missing); },
       [&] { files_.free_bytes(missing); },
@@ -133,12 +131,47 @@ TEST_F(PosixFileTest, MissingDirectoryIsTheUsersMistakeAndSaysWhatToDo) {
   }
 }
 
+// Nobody is told to make what is only to be read.
+TEST_F(PosixFileTest, WhatIsMissingWhereItIsReadIsAMistakenPath) {
+  const std::string missing = directory_.path("missing");
+  const std::string folder = refusal_of([&] { files_.require_directory(missing, OpenMode::kReadOnly); });
+  EXPECT_NE(folder.find("check the path"), std::string::npos) << folder;
+  EXPECT_EQ(folder.find("make"), std::string::npos) << folder;
+  const std::string file = refusal_of([&] { files_.open(missing, OpenMode::kReadOnly, Caching::kPageCache); });
+  EXPECT_NE(file.find("check the path"), std::string::npos) << file;
+  EXPECT_EQ(file.find("make"), std::string::npos) << file;
+  const std::string made = refusal_of([&] { open("missing/file"); });
+  EXPECT_NE(made.find("make the directory that it goes into first"), std::string::npos) << made;
+}
+
+// Reading one would fail later, with an errno that looks like a broken drive's.
+TEST_F(PosixFileTest, ADirectoryInPlaceOfAFileIsTheUsersMistake) {
+  const std::string message =
+      refusal_of([&] { files_.open(directory_.path(), OpenMode::kReadOnly, Caching::kPageCache); });
+  EXPECT_NE(message.find("is a directory; name a file in it"), std::string::npos) << message;
+  EXPECT_EQ(message.find("dmesg"), std::string::npos) << message;
+}
+
+TEST_F(PosixFileTest, AZeroByteInAPathOpensNoOtherFile) {
+  write("file", "bytes");
+  const std::string path = directory_.path("file") + std::string(1, '\0') + "other";
+  const std::vector<std::function<void()>> uses{
+      [&] { files_.open(path, OpenMode::kReadOnly, Caching::kPageCache); },
+      [&] { files_.exists(path); },
+      [&] { files_.require_directory(path, OpenMode::kReadOnly); },
+  };
+  for (const auto& use : uses) {
+    const std::string message = refusal_of(use);
+    EXPECT_NE(message.find("file\\0other"), std::string::npos) << message;  // whole, with the byte visible
+    EXPECT_NE(message.find("zero byte"), std::string::npos) << message;
+  }
+}
+
 TEST_F(PosixFileTest, FileInPlaceOfADirectoryIsTheUsersMistakeAndSaysWhatToDo) {
   write("file", "");
   const std::string path = directory_.path("file");
   const std::vector<std::function<void()>> uses{
       [&] { files_.require_directory(path, OpenMode::kReadWrite); },
-      [&] { open("file/below"); },
       [&] { files_.list(path); },
       [&] { files_.sync_directory(path); },
   };

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What reading a configuration has to say besides the configuration, for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+// The lines to print: keys that are ignored share one, whatever their number; each with its reason is for --verbose.
+std::vector<std::string> fold_notes(const std::vector<std::string>& warnings);
+
+// On standard error, and what was folded to the log of --verbose.
+void print_config_notes(const std::vector<std::string>& warnings);
+
+}  // namespace sluice

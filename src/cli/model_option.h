@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options that several verbs have: the model (`--model DIR`, or just DIR), the adapter, the memory to use.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace sluice {
+
+CLI::Option* add_model_option(CLI::App& verb, std::string& folder,
+                              const std::string& about = "The model's folder, in Hugging Face's layout");
+
+CLI::Option* add_adapter_option(CLI::App& verb, std::string& folder);
+
+// --host: empty for most of what is free.
+CLI::Option* add_host_option(CLI::App& verb, std::string& size);
+std::uint64_t host_budget(const std::string& size);
+
+}  // namespace sluice

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mean loss of a model over data files: rows are read, rendered, masked and packed as training does it, and the
+// loss is the one that training reports for held-out rows. For one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/progress.h"
+#include "data/batch_loader.h"
+#include "data/example_maker.h"
+#include "data/example_reader.h"
+#include "data/prepared_data.h"
+#include "infer/open_model.h"
+
+namespace sluice {
+
+struct EvaluationRequest {
+  DataSource source;
+  ExampleOptions examples;
+  BadRows bad_rows = BadRows::kRefuse;
+  std::string chat_template;  // a Jinja file in place of the model's own; empty: none
+  std::size_t micro_batch_size = 1;
+  Packing packing = Packing::kPacked;
+  std::uint64_t budget_bytes = 0;  // of host memory: weights, adapter, activations
+  DType dtype = DType::kBF16;
+  std::size_t num_threads = 1;
+  std::string scratch_folder;  // for the tokens of the data, 8 bytes each; what is written there stays
+};
+
+struct Evaluation {
+  double loss = 0;  // mean over all labels
+  std::int64_t num_labels = 0;
+  std::int64_t num_tokens = 0;
+  RowCounts rows;
+  std::uint64_t num_micro_batches = 0;
+  bool streamed = false;  // the weights
+  double seconds = 0;     // of the passes
+
+  double perplexity() const;
+};
+
+// Throws InvalidInput where rows cannot be used or the model cannot run, OutOfBudget that says how much would do.
+Evaluation evaluate_model(FileSystem& files, IoEngine& engine, const OpenModel& model, const EvaluationRequest& request,
+                          const ProgressSink& progress);
+
+}  // namespace sluice
