@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -58,7 +57,7 @@ struct GenerateArguments {
   std::optional<std::uint64_t> seed;
   std::string host;
   std::string dtype = "bf16";
-  std::size_t threads = std::thread::hardware_concurrency();
+  std::size_t threads = num_usable_cores();
   bool ignore_eos = false;
   bool json = false;
 };

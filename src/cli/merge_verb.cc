@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "base/worker_team.h"
@@ -27,7 +27,7 @@ struct MergeArguments {
   std::string base;
   std::string adapter;
   std::string output;
-  std::size_t threads = std::thread::hardware_concurrency();
+  std::size_t threads = num_usable_cores();
   bool json = false;
 };
 

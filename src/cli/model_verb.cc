@@ -5,13 +5,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "base/worker_team.h"
@@ -45,7 +45,7 @@ struct InitArguments {
   std::int64_t layers = 0;
   std::uint64_t seed = 0;
   std::string dtype = "bf16";
-  std::size_t threads = std::thread::hardware_concurrency();
+  std::size_t threads = num_usable_cores();
   bool json = false;
   std::string tokenizer;
   std::string quantize;

@@ -12,13 +12,13 @@
 #include <optional>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "bench/machine_bench.h"
@@ -65,7 +65,7 @@ struct PlanArguments {
   std::vector<std::string> caches;
   std::string machine;
   std::int64_t devices = 0;
-  std::size_t threads = std::thread::hardware_concurrency();
+  std::size_t threads = num_usable_cores();
   std::optional<std::int64_t> wave, group;
   std::string boundaries = "auto";
   bool remeasure = false;

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/cpu.h"
 #include "model/slice_layout.h"
 #include "tier/store_space.h"
 
@@ -151,8 +151,6 @@ std::vector<std::string> drive_directories(const TrainConfig& config) {
   return directories;
 }
 
-std::size_t num_threads_of(const TrainConfig& config) {
-  return config.threads.value_or(std::max(1U, std::thread::hardware_concurrency()));
-}
+std::size_t num_threads_of(const TrainConfig& config) { return config.threads.value_or(num_usable_cores()); }
 
 }  // namespace sluice
