@@ -18,6 +18,7 @@
 #include "base/worker_team.h"
 #include "bench/step_bench.h"
 #include "cli/dtype_option.h"
+#include "cli/home_folder.h"
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
@@ -30,6 +31,7 @@
 #include "model/own_head.h"
 #include "model/random_weights.h"
 #include "plan/plan_json.h"
+#include "train/config_paths.h"
 #include "train/trained_model.h"
 
 namespace sluice {
@@ -120,7 +122,7 @@ TrainConfig config_of(const StepArguments& arguments) {
     }
     const std::string path = overrides.front();
     overrides.erase(overrides.begin());
-    read = read_train_config(path, overrides);
+    read = read_train_config(with_home(path, "config", home_folder), overrides);
   } else {
     if (arguments.model.empty() || arguments.caches.empty()) {
       throw InvalidInput("there is nothing to run: name a configuration, or --model and --cache");
@@ -128,7 +130,7 @@ TrainConfig config_of(const StepArguments& arguments) {
     read = parse_train_config(text_of(arguments), "bench step", overrides);
   }
   for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
-  return read.config;
+  return with_homes(read.config, home_folder);
 }
 
 // Random weights of a known shape, in a folder.
@@ -249,7 +251,7 @@ void bench_step(const StepArguments& arguments) {
   const ModelDescription model = with_own_head(std::move(described), checkpoint);
   const CheckpointSlices slices(checkpoint, model);
   RunShape shape{.arch = model.arch, .machine = machine_for(config, model.arch, device, stores, Remeasure::kIfChanged)};
-  shape.default_budgets = budgets_here(shape.machine);
+  shape.default_budgets = budgets_here(shape.machine, num_threads_of(config));
   PlanRequest request = plan_request(config, shape);
   request.checkpoints.reset();  // none is taken
   const RunPlan run = plan_run(request, num_threads_of(config), device);

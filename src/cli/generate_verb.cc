@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "base/units.h"
 #include "cli/dtype_option.h"
+#include "cli/spendable_memory.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
 #include "device/cpu/cpu_device.h"
@@ -169,9 +170,15 @@ class Output {
   std::string text_;
 };
 
-std::uint64_t choose_budget(const std::string& host) {
-  if (!host.empty()) return parse_bytes(host);
-  return read_memory_info().available_bytes / 10 * 8;
+// What the user gives counts as far as a container or ulimit let it be had.
+std::uint64_t choose_budget(const GenerateArguments& arguments) {
+  const SpendableMemory memory = spendable_memory(arguments.threads);
+  if (arguments.host.empty()) return memory.bytes / 10 * 8;
+  const std::uint64_t given_bytes = parse_bytes(arguments.host);
+  if (memory.limit.empty() || given_bytes <= memory.bytes) return given_bytes;
+  fmt::print(stderr, "sluice: of --host {} only {} are to be had within the limit ({})\n", format_bytes(given_bytes),
+             format_bytes(memory.bytes), memory.limit);
+  return memory.bytes;
 }
 
 // Learned positions end somewhere; turned ones go on, beyond what the model has seen.
@@ -222,7 +229,7 @@ void generate(const GenerateArguments& arguments) {
   const std::unique_ptr<const Tokenizer> tokenizer = find_tokenizer(arguments);
   const std::vector<std::int32_t> prompt = read_prompt(arguments, tokenizer.get());
   const auto prompt_tokens = static_cast<std::int64_t>(prompt.size());
-  MemoryPlan plan{.budget_bytes = choose_budget(arguments.host),
+  MemoryPlan plan{.budget_bytes = choose_budget(arguments),
                   .dtype = parse_dtype_option(arguments.dtype),
                   .num_threads = std::max<std::size_t>(arguments.threads, 1)};
   plan.capacity_tokens = choose_capacity(arguments, makers, model.arch, prompt_tokens, plan);

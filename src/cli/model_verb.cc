@@ -178,7 +178,9 @@ void init(const InitArguments& arguments) {
   write_random_weights(writer, model, {.seed = arguments.seed, .dtype = dtype}, team, display.sink());
   writer.finish();
   if (!arguments.tokenizer.empty()) {
-    copy_side_files(files, engine, arguments.tokenizer, arguments.folder, SideFiles::kTokenizer);
+    copy_side_files(
+        files, engine,
+        {.from_folder = arguments.tokenizer, .to_folder = arguments.folder, .which = SideFiles::kTokenizer});
   }
   write_whole_file(files, engine, arguments.folder + "/config.json", config.dump(2) + "\n");
   unfinished.finish();

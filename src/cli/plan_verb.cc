@@ -24,6 +24,7 @@
 #include "bench/machine_bench.h"
 #include "cli/device_option.h"
 #include "cli/dtype_option.h"
+#include "cli/home_folder.h"
 #include "cli/machine_cache.h"
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
@@ -40,7 +41,9 @@
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
 #include "plan/planner.h"
+#include "train/config_paths.h"
 #include "train/run_checkpoints.h"
+#include "train/run_notes.h"
 #include "train/run_plan.h"
 #include "train/trained_model.h"
 #include "train/training_job.h"
@@ -137,8 +140,8 @@ Machine find_machine(const PlanArguments& arguments, const Architecture& arch) {
 }
 
 TierBudgets find_budgets(const PlanArguments& arguments, const Machine& machine) {
-  const TierBudgets otherwise =
-      arguments.machine.empty() ? budgets_here(machine) : default_budgets(machine, machine.host.size_bytes);
+  const TierBudgets otherwise = arguments.machine.empty() ? budgets_here(machine, arguments.threads)
+                                                          : default_budgets(machine, machine.host.size_bytes);
   return {.device = bytes_or(arguments.gpu_memory, otherwise.device),
           .host = bytes_or(arguments.host_memory, otherwise.host),
           .drives = bytes_or(arguments.drive_space, otherwise.drives)};
@@ -195,9 +198,9 @@ void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& s
 }
 
 PlanRequest request_of_config(const PlanArguments& arguments) {
-  const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
+  const ReadConfig read = read_train_config(with_home(arguments.config, "config", home_folder), arguments.overrides);
   for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
-  const TrainConfig& config = read.config;
+  const TrainConfig config = with_homes(read.config, home_folder);
   PosixFileSystem files;
   RunShape shape{.arch =
                      with_head_of(config.base_model, describe_trained_model(files, config.base_model, config)).arch};
@@ -205,7 +208,7 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
     shape.machine =
         machine_for(config, shape.arch, choose_device(config.device), TrainingJob::store_directories_of(config),
                     arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
-    shape.default_budgets = budgets_here(shape.machine);
+    shape.default_budgets = budgets_here(shape.machine, num_threads_of(config));
   } else {
     shape.machine = read_machine(arguments.machine);
     shape.default_budgets = default_budgets(shape.machine, shape.machine.host.size_bytes);
@@ -217,6 +220,9 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
   } else {
     shape.num_steps = static_cast<std::int64_t>(*config.max_steps);
     shape.checkpoints = run_checkpoints(config, *config.max_steps, {});
+  }
+  for (const std::string& note : run_notes(config, shape.arch, static_cast<std::uint64_t>(shape.num_steps))) {
+    fmt::print(stderr, "note: {}\n", note);
   }
   return plan_request(config, shape);
 }
@@ -230,6 +236,7 @@ void run_plan(const PlanArguments& arguments) {
   try {
     const PlanRequest request = of_config ? request_of_config(arguments) : request_of_flags(arguments);
     const Plan plan = of_config ? plan_run(request, 1).plan : make_plan(request);
+    if (arguments.machine.empty()) require_memory_here(plan, arguments.threads);
     if (arguments.json) {
       print(to_json(plan));
     } else {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/cpu.h"
 #include "cli/machine_cache.h"
+#include "cli/spendable_memory.h"
 #include "plan/kernel_scratch.h"
 
 namespace sluice {
@@ -44,8 +44,18 @@ Machine machine_for(const TrainConfig& config, const Architecture& arch, const D
   return machine;
 }
 
-TierBudgets budgets_here(const Machine& machine) {
-  return default_budgets(machine, read_memory_info().available_bytes);
+TierBudgets budgets_here(const Machine& machine, std::size_t num_threads) {
+  return default_budgets(machine, spendable_memory(num_threads).bytes);
+}
+
+void require_memory_here(const Plan& plan, std::size_t num_threads) {
+  const SpendableMemory memory = spendable_memory(num_threads);
+  std::uint64_t needed_bytes = plan.memory.host.total();
+  // The CPU's arena is in host memory, and its addresses are all taken at once.
+  if (plan.request.machine.device.kind == Processor::kCpu) {
+    needed_bytes += memory.of_addresses ? plan.request.budgets.device : plan.memory.device.total();
+  }
+  require_spendable(memory, needed_bytes, "the run", "lower gpu_memory and host_memory, or raise the limit");
 }
 
 }  // namespace sluice

@@ -15,6 +15,10 @@ Machine machine_for(const TrainConfig& config, const Architecture& arch, const D
                     const std::vector<std::string>& store_directories, Remeasure remeasure);
 
 // What a run here takes where its configuration does not say.
-TierBudgets budgets_here(const Machine& machine);
+TierBudgets budgets_here(const Machine& machine, std::size_t num_threads);
+
+// Throws OutOfBudget where what the plan takes of this machine's memory is more than a container or ulimit lets it
+// have.
+void require_memory_here(const Plan& plan, std::size_t num_threads);
 
 }  // namespace sluice

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/progress.h"
+#include "format/model_folder.h"
 #include "io/file.h"
 #include "io/io_engine.h"
 #include "model/description.h"
@@ -28,7 +29,8 @@ class RunFolder {
     FileSystem* files = nullptr;
     IoEngine* engine = nullptr;
     const ModelDescription* model = nullptr;
-    std::string base_model;  // where configuration and tokenizer are copied from
+    std::string base_model;                    // where configuration and tokenizer are copied from
+    std::optional<std::string> chat_template;  // that the run trains with, in place of the base's
     std::string output_dir;
     DType dtype = DType::kBF16;
   };
@@ -53,6 +55,7 @@ class RunFolder {
   void remove_run() const;
 
  private:
+  void write_side_files(const std::string& folder, SideFiles which) const;
   void write_adapter(const std::string& folder, const WeightsOfSlice& weights) const;
   void require_room(const std::string& what) const;
   void write_model(const std::string& folder, const WeightsOfSlice& weights, const ProgressSink& progress) const;

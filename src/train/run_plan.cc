@@ -62,8 +62,15 @@ std::vector<PlanChange> changes_beside(const PlanRequest& request, std::uint64_t
 Plan plan_with_staging(const PlanRequest& request) {
   Plan plan = make_plan(request);
   if (plan.buffers.staging_bytes > 0) return plan;
+  const std::uint64_t least_bytes = least_staging_bytes(request);
+  if (request.budgets.host < least_bytes) {
+    const std::uint64_t needed_bytes = round_up(plan.memory.host.total() + least_bytes, kMiB);
+    throw NoPlanFits(
+        fmt::format("host_memory is {}, and this run takes at least {}: checkpoints pass through {} of it",
+                    format_bytes(request.budgets.host), format_bytes(needed_bytes), format_bytes(least_bytes)),
+        changes_beside(request, needed_bytes - request.budgets.host, {}));
+  }
   PlanRequest rest = request;
-  const std::uint64_t least_bytes = std::min(request.budgets.host, least_staging_bytes(request));
   rest.budgets.host -= least_bytes;
   try {
     plan = make_plan(rest);

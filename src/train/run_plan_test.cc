@@ -84,5 +84,34 @@ TEST(RunPlan, WhereTheRingIsTooMuchTheUsersOwnBudgetIsNamed) {
   }
 }
 
+TEST(RunPlan, HostMemoryThatHoldsNoRingIsRefusedWithTheLeastThatWorks) {
+  const PlanRequest request = small_request({.device = 256 * kMiB, .host = kKiB, .drives = kGiB});
+  ASSERT_NO_THROW(make_plan(request)) << "a step fits: all of it is in device memory";
+  try {
+    plan_run(request, 1);
+    FAIL() << "checkpoints have nothing to pass through";
+  } catch (const NoPlanFits& failure) {
+    EXPECT_THAT(failure.what(), testing::HasSubstr("host_memory is 1 KiB, and this run takes at least 1 MiB"));
+    ASSERT_EQ(failure.changes().size(), 1U);
+    EXPECT_EQ(failure.changes()[0].key, "host_memory");
+    EXPECT_EQ(failure.changes()[0].request.budgets.host, kMiB);
+    EXPECT_NO_THROW(plan_run(failure.changes()[0].request, 1));
+  }
+}
+
+// What is planned can be taken: the ring holds what the store's chunks need, whatever host memory there is.
+TEST(RunPlan, EveryPlanThatFitsHasARing) {
+  for (std::uint64_t host = kKiB; host <= 16 * kMiB; host = host * 5 / 4) {
+    const PlanRequest request = small_request({.device = 256 * kMiB, .host = host, .drives = kGiB});
+    try {
+      const RunPlan run = plan_run(request, 1);
+      EXPECT_GE(run.memory.buffers.staging_bytes, 4 * request.buffers.chunk_bytes) << host;
+      EXPECT_LE(run.plan.memory.host.total(), host);
+    } catch (const NoPlanFits& failure) {
+      EXPECT_LT(host, kMiB) << failure.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sluice

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -43,10 +44,7 @@ class ConfigReading {
     }
   }
 
-  ReadConfig settle() {
-    std::vector<std::string> warnings = std::move(draft_.warnings);
-    return {settle_config(std::move(draft_), file_), std::move(warnings)};
-  }
+  ReadConfig settle() { return settle_config(std::move(draft_), file_); }
 
  private:
   struct Seen {
@@ -58,6 +56,7 @@ class ConfigReading {
                   std::map<std::string_view, Seen>& seen) {
     ConfigDraft alone;
     const std::string_view field = key.read(alone, value);
+    if (field.empty()) std::move(alone.warnings.begin(), alone.warnings.end(), std::back_inserter(draft_.warnings));
     if (field.empty() || outranked.contains(field)) return;
     const ConfigKey* const owner = find_config_key(field);
     CHECK(owner != nullptr && owner->write, "a field has a key of its own");

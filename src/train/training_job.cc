@@ -121,6 +121,7 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
                                                          .engine = engine_.get(),
                                                          .model = &model_,
                                                          .base_model = config_.base_model,
+                                                         .chat_template = text_.own_template,
                                                          .output_dir = config_.output_dir,
                                                          .dtype = config_.dtype});
   lock_ = files_.lock(config_.output_dir);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/spendable_memory.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/units.h"
+
+namespace sluice {
+namespace {
+
+// Measured in control groups of 400 MiB: training, generating, merging and exporting had at most 14 MiB beside budgets,
+// tokenizer and data, which were there before: stacks, kernels' scratch, file tables, the allocator's waste.
+constexpr std::uint64_t kBesideBytes = 32 * kMiB;
+// Of a thread: its stack (ulimit -s) and an arena of the allocator's, which reserves 64 MiB.
+constexpr std::uint64_t kThreadAddressBytes = 8 * kMiB;
+constexpr std::uint64_t kNumOtherThreads = 16;  // lanes, streams, I/O
+
+}  // namespace
+
+SpendableMemory spendable_memory(std::size_t num_threads) {
+  const MemoryInfo info = read_memory_info();
+  SpendableMemory memory{.limit = info.total_limit, .of_addresses = info.available_limit.starts_with("ulimit")};
+  std::uint64_t beside_bytes = kBesideBytes;
+  if (memory.of_addresses) beside_bytes += (num_threads + kNumOtherThreads) * kThreadAddressBytes;
+  memory.bytes = info.available_bytes - std::min(beside_bytes, info.available_bytes / 2);
+  if (memory.limit.empty()) memory.limit = info.available_limit;
+  return memory;
+}
+
+void require_spendable(const SpendableMemory& memory, std::uint64_t needed_bytes, const std::string& what,
+                       const std::string& advice) {
+  if (memory.limit.empty() || needed_bytes <= memory.bytes) return;
+  throw OutOfBudget(fmt::format("{} takes {} of host memory, and {} are to be had within the limit ({}): {}", what,
+                                format_bytes(needed_bytes), format_bytes(memory.bytes), memory.limit, advice));
+}
+
+}  // namespace sluice
