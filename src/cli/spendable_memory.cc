@@ -15,7 +15,7 @@ namespace {
 // Measured in control groups of 400 MiB: training, generating, merging and exporting had at most 14 MiB beside budgets,
 // tokenizer and data, which were there before: stacks, kernels' scratch, file tables, the allocator's waste.
 constexpr std::uint64_t kBesideBytes = 32 * kMiB;
-// Of a thread: its stack (ulimit -s) and an arena of the allocator's, which reserves 64 MiB.
+// Of a thread's stack, as ulimit -s usually is.
 constexpr std::uint64_t kThreadAddressBytes = 8 * kMiB;
 constexpr std::uint64_t kNumOtherThreads = 16;  // lanes, streams, I/O
 
