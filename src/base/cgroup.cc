@@ -151,7 +151,11 @@ void add_memory(std::vector<CgroupMemory>& limits, const Hierarchy& hierarchy, c
                 const std::string& name) {
   const bool is_v2 = hierarchy.version == Version::kV2;
   const std::uint64_t held = read_number(where + (is_v2 ? "/memory.current" : "/memory.usage_in_bytes")).value_or(0);
-  const std::uint64_t reclaimable = read_field(where + "/memory.stat", is_v2 ? "inactive_file" : "total_inactive_file");
+  // The kernel takes page cache back before it kills: first what is inactive. Of the rest, programs and files at work
+  // among it, half counts.
+  const std::string stat = where + "/memory.stat";
+  const std::uint64_t reclaimable = read_field(stat, is_v2 ? "inactive_file" : "total_inactive_file") +
+                                    read_field(stat, is_v2 ? "active_file" : "total_active_file") / 2;
   const auto add = [&](const char* file) {
     const std::optional<std::uint64_t> limit = read_number(where + "/" + file);  // nothing where it is "max"
     if (!limit || *limit >= kNoLimitBytes) return;

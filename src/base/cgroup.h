@@ -12,7 +12,7 @@ namespace sluice {
 
 struct CgroupMemory {
   std::uint64_t limit_bytes = 0;
-  std::uint64_t used_bytes = 0;  // without the page cache that the kernel takes back first
+  std::uint64_t used_bytes = 0;  // without page cache that the kernel can take back
   std::string source;            // "cgroup memory.max of /user.slice"
 };
 // From the process's own group upwards.

@@ -74,7 +74,8 @@ TEST(Cgroup, TheLeastOfAllGroupsAboveCountsWithoutThePageCacheThatIsTakenBack) {
   root.write("/sys/fs/cgroup/app.slice/run.scope/memory.max", "max\n");
   root.write("/sys/fs/cgroup/app.slice/run.scope/memory.high", "1073741824\n");
   root.write("/sys/fs/cgroup/app.slice/run.scope/memory.current", "104857600\n");
-  root.write("/sys/fs/cgroup/app.slice/run.scope/memory.stat", "anon 4096\ninactive_file 52428800\nactive_file 9\n");
+  root.write("/sys/fs/cgroup/app.slice/run.scope/memory.stat",
+             "anon 4096\ninactive_file 41943040\nactive_file 20971520\n");
   root.write("/sys/fs/cgroup/app.slice/memory.max", "2147483648\n");
   root.write("/sys/fs/cgroup/app.slice/memory.current", "2042626048\n");
   root.write("/sys/fs/cgroup/app.slice/memory.stat", "inactive_file 0\n");
