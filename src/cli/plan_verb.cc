@@ -139,9 +139,11 @@ Machine find_machine(const PlanArguments& arguments, const Architecture& arch) {
   return read_machine(arguments.machine);
 }
 
-TierBudgets find_budgets(const PlanArguments& arguments, const Machine& machine) {
-  const TierBudgets otherwise = arguments.machine.empty() ? budgets_here(machine, arguments.threads)
-                                                          : default_budgets(machine, machine.host.size_bytes);
+TierBudgets find_budgets(const PlanArguments& arguments, const Machine& machine, const Architecture& arch) {
+  const TierBudgets otherwise =
+      arguments.machine.empty()
+          ? budgets_here(machine, arguments.threads, largest_saved_bytes(arch, parse_dtype_option(arguments.dtype)))
+          : default_budgets(machine, machine.host.size_bytes);
   return {.device = bytes_or(arguments.gpu_memory, otherwise.device),
           .host = bytes_or(arguments.host_memory, otherwise.host),
           .drives = bytes_or(arguments.drive_space, otherwise.drives)};
@@ -172,7 +174,7 @@ PlanRequest request_of_flags(const PlanArguments& arguments) {
   request.micro_batch_size = arguments.micro_batch_size;
   request.accumulation = arguments.accumulation;
   request.num_steps = arguments.steps;
-  request.budgets = find_budgets(arguments, request.machine);
+  request.budgets = find_budgets(arguments, request.machine, request.arch);
   request.has_kernel_scratch = request.machine.device.kind == Processor::kGpu;
   request.wave = arguments.wave;
   request.group = arguments.group;
@@ -208,7 +210,8 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
     shape.machine =
         machine_for(config, shape.arch, choose_device(config.device), TrainingJob::store_directories_of(config),
                     arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
-    shape.default_budgets = budgets_here(shape.machine, num_threads_of(config));
+    shape.default_budgets =
+        budgets_here(shape.machine, num_threads_of(config), largest_saved_bytes(shape.arch, config.dtype));
   } else {
     shape.machine = read_machine(arguments.machine);
     shape.default_budgets = default_budgets(shape.machine, shape.machine.host.size_bytes);

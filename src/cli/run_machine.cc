@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run_machine.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <system_error>
@@ -44,18 +45,16 @@ Machine machine_for(const TrainConfig& config, const Architecture& arch, const D
   return machine;
 }
 
-TierBudgets budgets_here(const Machine& machine, std::size_t num_threads) {
-  return default_budgets(machine, spendable_memory(num_threads).bytes);
+TierBudgets budgets_here(const Machine& machine, std::size_t num_threads, std::uint64_t beside_bytes) {
+  const std::uint64_t bytes = spendable_memory(num_threads).bytes;
+  return default_budgets(machine, bytes - std::min(bytes / 2, beside_bytes));
 }
 
 void require_memory_here(const Plan& plan, std::size_t num_threads) {
   const SpendableMemory memory = spendable_memory(num_threads);
-  std::uint64_t needed_bytes = plan.memory.host.total();
-  // The CPU's arena is in host memory, and its addresses are all taken at once.
-  if (plan.request.machine.device.kind == Processor::kCpu) {
-    needed_bytes += memory.of_addresses ? plan.request.budgets.device : plan.memory.device.total();
-  }
-  require_spendable(memory, needed_bytes, "the run", "lower gpu_memory and host_memory, or raise the limit");
+  const ArenaBytes arena = memory.of_addresses ? ArenaBytes::kReserved : ArenaBytes::kTouched;
+  require_spendable(memory, peak_host_bytes(plan, arena), "the run",
+                    "lower gpu_memory and host_memory, or raise the limit");
 }
 
 }  // namespace sluice

@@ -116,7 +116,7 @@ RunPlan plan_job(const TrainingJob& job, TrainOutput output) {
       .arch = job.model().arch,
       .machine = machine_for(job.config(), job.model().arch, device, job.store_directories(), Remeasure::kIfChanged)};
   const std::size_t num_threads = num_threads_of(job.config());
-  shape.default_budgets = budgets_here(shape.machine, num_threads);
+  shape.default_budgets = budgets_here(shape.machine, num_threads, largest_saved_bytes(shape.arch, job.config().dtype));
   shape.num_steps = static_cast<std::int64_t>(job.total_steps());
   shape.checkpoints = job.checkpoints();
   try {
@@ -229,7 +229,11 @@ void resume(const TrainArguments& arguments) {
   Start start{.how = JobStart::kResume};
   const std::string run_dir = with_home(arguments.run_dir, "run", home_folder);
   if (!arguments.from.empty()) start.from_step = TrainingJob::step_of_checkpoint(run_dir, arguments.from);
-  run_job(with_homes(TrainingJob::config_of(run_dir, arguments.overrides), home_folder), start, arguments);
+  const TrainConfig config = with_homes(TrainingJob::config_of(run_dir, arguments.overrides), home_folder);
+  for (const std::string& warning : read_train_config(run_dir + "/config.yaml", arguments.overrides).warnings) {
+    fmt::print(stderr, "sluice: {}\n", warning);
+  }
+  run_job(config, start, arguments);
 }
 
 void add_trace_options(CLI::App& verb, const std::shared_ptr<TrainArguments>& arguments) {

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include "base/cpu.h"
+#include "model/adapter_layout.h"
 #include "model/slice_layout.h"
+#include "plan/step_memory.h"
 #include "tier/store_space.h"
 
 namespace sluice {
@@ -95,6 +97,32 @@ TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_byte
   return {.device = is_cpu ? free_host_bytes / 100 * 30 : machine.device.size_bytes / 100 * 95,
           .host = free_host_bytes / 100 * (is_cpu ? 40 : 90),
           .drives = left.drives_size_bytes()};
+}
+
+std::uint64_t largest_saved_bytes(const Architecture& arch, DType dtype) {
+  std::uint64_t largest = 0;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    largest = std::max(largest, trained_layout(arch, slice_idx).size_bytes(trained_dtype(arch, dtype)));
+  }
+  return largest;
+}
+
+std::uint64_t peak_host_bytes(const Plan& plan, ArenaBytes arena) {
+  const Architecture& arch = plan.request.arch;
+  const bool is_cpu = plan.schedule.device == DeviceKind::kCpu;
+  std::uint64_t stepping = plan.memory.host.total();
+  if (is_cpu) {
+    stepping += arena == ArenaBytes::kReserved ? plan.request.budgets.device : plan.memory.device.total();
+  }
+  std::uint64_t filled = plan.memory.host.buffers + unpacked_bytes(arch, plan.schedule);
+  std::uint64_t largest = 0;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    const std::uint64_t bytes = weight_bytes(arch, plan.schedule, slice_idx);
+    const Home home = plan.schedule.homes[slice_idx].weights;
+    largest = std::max(largest, bytes);
+    if (home == Home::kHost || (home == Home::kDevice && is_cpu)) filled += bytes;
+  }
+  return std::max(stepping + largest_saved_bytes(arch, plan.request.dtype), filled + largest);
 }
 
 PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
