@@ -36,6 +36,7 @@ constexpr int kMethod = 2;  // what the figures mean; others are measured again
 constexpr std::uint64_t kDriveProbeBytes = 256 * kMiB;
 constexpr std::uint64_t kCacheBytes = kMiB;
 constexpr std::uint64_t kArenaBytes = 512 * kMiB;  // that kernels of the CPU are measured in, where there is so much
+constexpr std::uint64_t kLeastMemoryBytes = 96 * kMiB;
 
 // A part of all memory that is this process's, not of what is free now: what is measured must not change by the minute.
 // A third, as there are copies beside the arena.
@@ -169,7 +170,14 @@ void keep(const std::string& path, const nlohmann::json& key, const Machine& mac
 
 Machine measure_machine(const MachineBenchOptions& options) {
   const CpuInfo cpu_info = read_cpu_info();
-  const std::uint64_t memory_bytes = read_memory_info().total_bytes;
+  const MemoryInfo memory = read_memory_info();
+  const std::uint64_t memory_bytes = memory.total_bytes;
+  if (memory_bytes < kLeastMemoryBytes) {
+    throw OutOfBudget(fmt::format(
+        "{} of memory{} are too little to measure this machine, which a plan needs: {} would do",
+        format_bytes(memory_bytes), memory.total_limit.empty() ? "" : fmt::format(" ({})", memory.total_limit),
+        format_bytes(kLeastMemoryBytes)));
+  }
   Machine machine{.name = fmt::format("this machine ({}, {} of memory)", cpu_info.model, format_bytes(memory_bytes))};
   CpuDevice cpu(arena_bytes(), options.num_threads);
   ComputeSpeed speed(cpu);

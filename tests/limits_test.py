@@ -25,7 +25,7 @@ class ControlGroup:
         self.folder, self.why_not = None, None
         for mount, limit, peak in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.max_usage_in_bytes"),
                                    ("/sys/fs/cgroup", "memory.max", "memory.peak")):
-            folder = os.path.join(mount, f"sluice-test-{os.getpid()}")
+            folder = os.path.join(mount, f"sluice-test-{os.getpid()}-{limit_bytes // MIB}")
             try:
                 os.mkdir(folder)
                 self.folder, self.peak = folder, os.path.join(folder, peak)
@@ -126,7 +126,7 @@ class InAControlGroup(Limits):
 
     def test_env_says_which_limit_binds(self):
         done = self.run_inside("env", "--no-measure")
-        self.assertRegex(done.stdout, r"Memory +400 MiB \(cgroup memory\.\S+ of /sluice-test-\d+; the machine has ")
+        self.assertRegex(done.stdout, r"Memory +400 MiB \(cgroup memory\.\S+ of /sluice-test-[\d-]+; the machine has ")
         memory = json.loads(self.run_inside("env", "--no-measure", "--json").stdout)["memory"]
         self.assertEqual(memory["total_bytes"], 400 * MIB)
         self.assertGreater(memory["physical_bytes"], memory["total_bytes"])
@@ -152,6 +152,16 @@ class InAControlGroup(Limits):
                 self.run_all([["merge", base, self.path("large-adapter"), self.path("large-merged")]])
         for name in ("large-merged", "large-adapter", "large"):
             shutil.rmtree(self.path(name), ignore_errors=True)
+
+    def test_a_tiny_group_is_told_what_would_do(self):
+        tiny = ControlGroup(64 * MIB)
+        self.addCleanup(tiny.close)
+        self.assertIsNone(tiny.why_not)
+        with tempfile.TemporaryDirectory() as cache:
+            done = run("train", *self.words("tiny", base_model()), preexec_fn=tiny.enter,
+                       env={**os.environ, "XDG_CACHE_HOME": cache})
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("are too little to measure this machine, which a plan needs: 96 MiB would do", done.stderr)
 
     def test_measuring_the_machine_fits(self):
         with tempfile.TemporaryDirectory() as cache:

@@ -31,11 +31,10 @@ constexpr std::string_view kRunName = "run.json";
 constexpr std::string_view kPlanName = "plan.json";
 constexpr const char* kSkipBad = "skip_bad";  // a run that goes on without bad rows does so when it is resumed
 
-std::optional<RowSchema> schema_of(const std::vector<DatasetChoice>& datasets) {
-  const std::string& name = datasets.front().schema;
-  const bool alike = std::all_of(datasets.begin(), datasets.end(),
-                                 [&](const DatasetChoice& dataset) { return dataset.schema == name; });
-  if (!alike || name == "auto") return std::nullopt;  // every file is looked at
+// Nothing where the rows say.
+std::optional<RowSchema> schema_of(const DatasetChoice& dataset) {
+  const std::string& name = dataset.schema;
+  if (name == "auto") return std::nullopt;
   if (name == "messages") return RowSchema::kMessages;
   if (name == "conversations") return RowSchema::kConversations;
   if (name == "alpaca") return RowSchema::kInstruction;
@@ -190,8 +189,14 @@ PreparedData TrainingJob::prepare(const std::vector<DatasetChoice>& datasets, co
   const ExampleMaker maker(text_, {.sequence_len = config_.sequence_len,
                                    .learn = config_.train_on_inputs ? Learn::kEverything : Learn::kAnswers,
                                    .unix_time_s = started_unix_s_});
-  DataSource source{.schema = schema_of(datasets), .max_rows = config_.max_samples};
-  for (const DatasetChoice& dataset : datasets) source.files.push_back(dataset.path);
+  DataSource source{.schema = schema_of(datasets.front()), .max_rows = config_.max_samples};
+  bool are_alike = true;
+  for (const DatasetChoice& dataset : datasets) {
+    source.files.push_back(dataset.path);
+    source.own_schemas.push_back(schema_of(dataset));
+    are_alike = are_alike && source.own_schemas.back() == source.schema;
+  }
+  if (are_alike) source.own_schemas.clear();
   make_model_folder(folder_->path("data"));
   return prepare_data({.files = files_,
                        .engine = *engine_,
