@@ -31,7 +31,7 @@
 #include "model/own_head.h"
 #include "model/random_weights.h"
 #include "plan/plan_json.h"
-#include "train/config_paths.h"
+#include "train/config_homes.h"
 #include "train/trained_model.h"
 
 namespace sluice {
@@ -122,15 +122,15 @@ TrainConfig config_of(const StepArguments& arguments) {
     }
     const std::string path = overrides.front();
     overrides.erase(overrides.begin());
-    read = read_train_config(with_home(path, "config", home_folder), overrides);
+    read = read_train_config(with_home(path, "config", home_folder), overrides, home_folder);
   } else {
     if (arguments.model.empty() || arguments.caches.empty()) {
       throw InvalidInput("there is nothing to run: name a configuration, or --model and --cache");
     }
-    read = parse_train_config(text_of(arguments), "bench step", overrides);
+    read = parse_train_config(text_of(arguments), "bench step", overrides, home_folder);
   }
   for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
-  return with_homes(read.config, home_folder);
+  return read.config;
 }
 
 // Random weights of a known shape, in a folder.

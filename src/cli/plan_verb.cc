@@ -41,7 +41,7 @@
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
 #include "plan/planner.h"
-#include "train/config_paths.h"
+#include "train/config_homes.h"
 #include "train/run_checkpoints.h"
 #include "train/run_notes.h"
 #include "train/run_plan.h"
@@ -200,9 +200,10 @@ void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& s
 }
 
 PlanRequest request_of_config(const PlanArguments& arguments) {
-  const ReadConfig read = read_train_config(with_home(arguments.config, "config", home_folder), arguments.overrides);
+  const ReadConfig read =
+      read_train_config(with_home(arguments.config, "config", home_folder), arguments.overrides, home_folder);
   for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
-  const TrainConfig config = with_homes(read.config, home_folder);
+  const TrainConfig& config = read.config;
   PosixFileSystem files;
   RunShape shape{.arch =
                      with_head_of(config.base_model, describe_trained_model(files, config.base_model, config)).arch};

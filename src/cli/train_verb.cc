@@ -22,7 +22,7 @@
 #include "io/posix/posix_file.h"
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
-#include "train/config_paths.h"
+#include "train/config_homes.h"
 #include "train/lane_trace_file.h"
 #include "train/run_notes.h"
 #include "train/run_plan.h"
@@ -219,17 +219,17 @@ Start start_of(const TrainConfig& config) {
 }
 
 void train(const TrainArguments& arguments) {
-  const ReadConfig read = read_train_config(with_home(arguments.config, "config", home_folder), arguments.overrides);
+  const ReadConfig read =
+      read_train_config(with_home(arguments.config, "config", home_folder), arguments.overrides, home_folder);
   for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
-  const TrainConfig config = with_homes(read.config, home_folder);
-  run_job(config, start_of(config), arguments);
+  run_job(read.config, start_of(read.config), arguments);
 }
 
 void resume(const TrainArguments& arguments) {
   Start start{.how = JobStart::kResume};
   const std::string run_dir = with_home(arguments.run_dir, "run", home_folder);
   if (!arguments.from.empty()) start.from_step = TrainingJob::step_of_checkpoint(run_dir, arguments.from);
-  const TrainConfig config = with_homes(TrainingJob::config_of(run_dir, arguments.overrides), home_folder);
+  const TrainConfig config = TrainingJob::config_of(run_dir, arguments.overrides, home_folder);
   for (const std::string& warning : read_train_config(run_dir + "/config.yaml", arguments.overrides).warnings) {
     fmt::print(stderr, "sluice: {}\n", warning);
   }

@@ -89,13 +89,14 @@ std::uint64_t TrainingJob::step_of_checkpoint(const std::string& run_dir, const 
   return *step;
 }
 
-TrainConfig TrainingJob::config_of(const std::string& run_dir, const std::vector<std::string>& overrides) {
+TrainConfig TrainingJob::config_of(const std::string& run_dir, const std::vector<std::string>& overrides,
+                                   const HomeOf& home_of) {
   const std::string path = run_dir + "/" + std::string(kConfigName);
   if (!std::filesystem::exists(path)) {
     throw InvalidInput(fmt::format("{} has no {}: it is not the output_dir of a training run", run_dir, kConfigName));
   }
   const TrainConfig begun = read_train_config(path).config;
-  TrainConfig config = overrides.empty() ? begun : read_train_config(path, overrides).config;
+  TrainConfig config = overrides.empty() ? begun : read_train_config(path, overrides, home_of).config;
   if (config.output_dir != begun.output_dir) {
     throw InvalidInput("output_dir: a run goes on in its own folder; move the folder instead");
   }

@@ -84,7 +84,8 @@ class TrainingJob {
   // Where the state of such a run goes, one a drive.
   static std::vector<std::string> store_directories_of(const TrainConfig& config);
   // The configuration that a run folder was made with, and what is to change.
-  static TrainConfig config_of(const std::string& run_dir, const std::vector<std::string>& overrides = {});
+  static TrainConfig config_of(const std::string& run_dir, const std::vector<std::string>& overrides = {},
+                               const HomeOf& home_of = {});
 
  private:
   PreparedData prepare(const std::vector<DatasetChoice>& datasets, const std::string& name,

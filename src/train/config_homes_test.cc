@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/config_paths.h"
+#include "train/config_homes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ std::optional<std::string> home_of(const std::string& user) {
   return std::nullopt;
 }
 
-TEST(ConfigPaths, EveryPathMayBeginWithAHome) {
+TEST(ConfigHomes, EveryPathMayBeginWithAHome) {
   TrainConfig config;
   config.base_model = "~/models/llama";
   config.datasets = {{"~ann/a.jsonl"}, {"/b~/~c.jsonl"}, {"d/~/e.jsonl"}};
@@ -40,7 +40,7 @@ TEST(ConfigPaths, EveryPathMayBeginWithAHome) {
   EXPECT_EQ(with_homes(config, home_of), config);
 }
 
-TEST(ConfigPaths, AHomeThatThereIsNotIsRefused) {
+TEST(ConfigHomes, AHomeThatThereIsNotIsRefused) {
   const auto refusal = [](const std::string& path, const HomeOf& homes) -> std::string {
     try {
       return with_home(path, "cache", homes);
@@ -54,7 +54,7 @@ TEST(ConfigPaths, AHomeThatThereIsNotIsRefused) {
 }
 
 // A data set that begins with a home is no path below dataset_dir.
-TEST(ConfigPaths, DatasetDirLeavesHomesAlone) {
+TEST(ConfigHomes, DatasetDirLeavesHomesAlone) {
   const TrainConfig config =
       parse_train_config("base_model: /m\ndataset: [~/a.jsonl, b.jsonl]\ndataset_dir: ~/data\n", "run.yaml").config;
   EXPECT_EQ(with_homes(config, home_of).datasets[0].path, "/home/me/a.jsonl");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/config_paths.h"
+#include "train/config_homes.h"
 
 #include <algorithm>
 #include <utility>
