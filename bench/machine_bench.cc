@@ -88,6 +88,7 @@ nlohmann::json key_of(const MachineBenchOptions& options) {
                      {"block", block_key(options)}};
   if (options.device.cuda) {
     key["card"] = options.device.card.name;
+    key["has_cudnn_gradients"] = options.device.card.has_cudnn_gradients;
     key["scratch_bytes"] = options.scratch_bytes;
     key["heads"] = {block_of(options).arch.num_heads, block_of(options).arch.num_kv_heads,
                     block_of(options).document_tokens};
@@ -102,8 +103,11 @@ void measure_card(const MachineBenchOptions& options, Machine& machine) {
   const std::unique_ptr<Device> card = make_device(
       options.device,
       {.arena_bytes = round_up(bytes + options.scratch_bytes, kGiB), .scratch_bytes = options.scratch_bytes});
-  machine.device = {
-      .kind = Processor::kGpu, .name = options.device.card.name, .size_bytes = options.device.card.memory_bytes};
+  machine.device = {.kind = Processor::kGpu,
+                    .name = options.device.card.name,
+                    .size_bytes = options.device.card.memory_bytes,
+                    .shares_host_memory = options.device.card.shares_host_memory,
+                    .has_cudnn_gradients = options.device.card.has_cudnn_gradients};
   ComputeSpeed speed(*card);
   machine.device.attention_flops_per_s = speed.attention_flops_per_s(block);
   machine.device.memory_bytes_per_s = speed.memory_bytes_per_s();

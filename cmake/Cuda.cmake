@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Whether the plug-in for NVIDIA cards is built: sets SLUICE_HAS_CUDA. Nothing else depends on a toolkit.
 set(SLUICE_CUDA AUTO CACHE STRING "Build libsluice_cuda.so: ON, OFF, or AUTO where a CUDA toolkit is found")
-set(SLUICE_CUDA_ARCHITECTURES "90" CACHE STRING "The cards it has kernels for, as CMAKE_CUDA_ARCHITECTURES lists them")
+set(SLUICE_CUDA_ARCHITECTURES "NATIVE" CACHE STRING "The cards it has kernels for: NATIVE, ALL, or as CMAKE_CUDA_ARCHITECTURES lists them")
 set_property(CACHE SLUICE_CUDA PROPERTY STRINGS AUTO ON OFF)
+
+include(CudaArchitectures)
 
 set(SLUICE_HAS_CUDA OFF)
 # Sanitizers and fuzzers look at what runs on the host.
@@ -11,7 +13,11 @@ if(SLUICE_CUDA STREQUAL "ON" OR (SLUICE_CUDA STREQUAL "AUTO" AND NOT SLUICE_SANI
   if(SLUICE_NVCC)
     set(CMAKE_CUDA_COMPILER ${SLUICE_NVCC})
     set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
-    set(CMAKE_CUDA_ARCHITECTURES ${SLUICE_CUDA_ARCHITECTURES})
+    execute_process(COMMAND ${SLUICE_NVCC} --list-gpu-code OUTPUT_VARIABLE sluice_known_codes)
+    string(REGEX MATCHALL "[0-9]+" sluice_known_codes "${sluice_known_codes}")
+    find_program(SLUICE_NVIDIA_SMI nvidia-smi)
+    sluice_cuda_architectures(CMAKE_CUDA_ARCHITECTURES "${SLUICE_CUDA_ARCHITECTURES}" "${sluice_known_codes}"
+                              "${SLUICE_NVIDIA_SMI}")
     enable_language(CUDA)
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
       # CMake 3.25 does not know that newer compilers have it.
@@ -27,6 +33,14 @@ if(SLUICE_CUDA STREQUAL "ON" OR (SLUICE_CUDA STREQUAL "AUTO" AND NOT SLUICE_SANI
   endif()
 endif()
 
+if(SLUICE_HAS_CUDA)
+  # Kernels for six kinds of card are half as large so; the driver unpacks those of its card as it loads them.
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+    set(SLUICE_FATBIN_COMPRESSION --compress-mode=size)
+  else()
+    set(SLUICE_FATBIN_COMPRESSION -Xfatbin=-compress-all)
+  endif()
+endif()
 if(SLUICE_HAS_CUDA AND CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()

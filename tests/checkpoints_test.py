@@ -54,7 +54,8 @@ class GoingBack(ShortSteps):
         os.rename(self.base, moved)
         try:
             shutil.copytree(larger, self.base)
-            self.refuse(run("resume", out, "--json", "max_steps=3"), 2, "state of another model")
+            self.refuse(run("resume", out, "--json", "max_steps=3"), 2, "base_model: ", "--accept-changes")
+            self.refuse(run("resume", out, "--json", "max_steps=3", "--accept-changes"), 2, "state of another model")
         finally:
             shutil.rmtree(self.base)
             os.rename(moved, self.base)

@@ -163,6 +163,17 @@ TEST_F(CudaTrain, HasTheSameBitsWhereverStateLivesAndEveryTime) {
   }
 }
 
+// As under Windows' subsystem for Linux: copies go through slots.
+TEST_F(CudaTrain, HasTheSameBitsWhereLittleHostMemoryIsPinned) {
+  const OpenedModel opened(folder_.path());
+  DeviceChoice pins_little = card_;
+  pins_little.card.pinnable_bytes = 0;
+  const Outcome expected = train(opened.model(), opened, card_, ways().front(), DType::kBF16);
+  for (const Way& way : ways_here()) {
+    EXPECT_TRUE(train(opened.model(), opened, pins_little, way, DType::kBF16) == expected) << way.name;
+  }
+}
+
 TEST_F(CudaTrain, TrainsAdaptersToTheSameBits) {
   const OpenedModel opened(folder_.path());
   ModelDescription model = opened.model();

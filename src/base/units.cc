@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/units.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -53,6 +54,23 @@ std::uint64_t parse_bytes(std::string_view text) {
     return static_cast<std::uint64_t>(std::llround(bytes));
   }
   refuse(text);
+}
+
+double parse_seconds(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, double>, 6> kTimes{
+      {{"", 1}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}}};
+  constexpr double kMostSeconds = 1e9;
+  double number = 0;
+  const auto [rest, status] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  std::string_view suffix(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
+  while (!suffix.empty() && suffix.front() == ' ') suffix.remove_prefix(1);
+  const auto* const unit =
+      std::find_if(kTimes.begin(), kTimes.end(), [&](const auto& time) { return time.first == suffix; });
+  const double seconds = unit == kTimes.end() ? 0 : number * unit->second;
+  if (status != std::errc{} || !(seconds > 0) || seconds > kMostSeconds) {
+    throw InvalidInput(fmt::format("'{}' is not a time: write a number and a unit, such as 90s, 10min or 2h", text));
+  }
+  return seconds;
 }
 
 std::string format_count(std::uint64_t count) {

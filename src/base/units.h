@@ -25,9 +25,12 @@ constexpr bool is_aligned(std::uint64_t value, std::uint64_t multiple) { return 
 // "512MiB", "1.5 GiB", "2GB" (powers of ten), "4096". Throws InvalidInput that quotes `text` and shows the form.
 std::uint64_t parse_bytes(std::string_view text);
 
-// 1536 MiB as "1.50 GiB".
+// "90s", "10min", "1.5 h", "600" (seconds), as a number of seconds above 0. Throws InvalidInput as above.
+double parse_seconds(std::string_view text);
+
 // "70.55 B", "4.95 M", "896": parameters and other large counts.
 std::string format_count(std::uint64_t count);
+// 1536 MiB as "1.50 GiB".
 std::string format_bytes(std::uint64_t bytes);
 
 // Bytes over seconds as decimal gigabytes a second, the unit drives are sold in; 0 where no time has passed.

@@ -21,8 +21,30 @@ std::string card_text(const CudaCard& card) {
     text += fmt::format(", {}, {} free, compute capability {}.{}", format_bytes(card.memory_bytes),
                         format_bytes(card.free_bytes), card.compute_major, card.compute_minor);
   }
+  if (card.shares_host_memory) text += ", shares the host's memory";
   if (!card.why_not.empty()) text += fmt::format(", cannot be used: {}", card.why_not);
   return text;
+}
+
+std::string pinned_text(const CudaCard& card) {
+  return fmt::format(
+      "the driver pins little host memory: Sluice pins {}, and copies what is beyond through small buffers",
+      format_bytes(card.pinnable_bytes));
+}
+
+std::string path_text(const CudaPath& path) {
+  std::string text = fmt::format("{}: {}", path.operation, path.by);
+  if (!path.because.empty()) text += fmt::format(" ({})", path.because);
+  return text;
+}
+
+// A card whose libraries fail says so in place of its paths.
+std::vector<CudaPath> look_for_paths(const CudaPlugin& plugin, int card_idx, const CudaPathQuery& query) {
+  try {
+    return plugin.paths({.card_idx = card_idx}, query);
+  } catch (const Error& error) {
+    return {{"operations", "not known", error.what()}};
+  }
 }
 
 // A card that cannot be measured is a finding as the others are.
@@ -73,6 +95,9 @@ GpuReport look_for_gpus(LinkProbe probe) {
   for (const CudaCard& card : report.found.cards) {
     report.links.push_back(probe == LinkProbe::kMeasure ? measure_card(*plugin.plugin, card, card_idx)
                                                         : CardLink{.speed = {}, .why_not = "--no-measure was given"});
+    const CudnnProbe asks = probe == LinkProbe::kMeasure ? CudnnProbe::kAsk : CudnnProbe::kKnown;
+    report.paths.push_back(card.why_not.empty() ? look_for_paths(*plugin.plugin, card_idx, {.probe = asks})
+                                                : std::vector<CudaPath>());
     ++card_idx;
   }
   return report;
@@ -82,10 +107,18 @@ Json to_json(const GpuReport& report) {
   Json devices = Json::array();
   for (std::size_t idx = 0; idx < report.found.cards.size(); ++idx) {
     const CudaCard& card = report.found.cards[idx];
+    Json paths = Json::array();
+    for (const CudaPath& path : report.paths[idx]) {
+      paths.push_back({{"operation", path.operation}, {"by", path.by}, {"because", text_or_null(path.because)}});
+    }
     devices.push_back({{"name", card.name},
                        {"memory_bytes", card.memory_bytes},
                        {"free_bytes", card.free_bytes},
                        {"compute_capability", fmt::format("{}.{}", card.compute_major, card.compute_minor)},
+                       {"shared_bytes_per_block", card.shared_bytes_per_block},
+                       {"shares_host_memory", card.shares_host_memory},
+                       {"pinnable_bytes", card.pinnable_bytes == kPinsEverything ? Json() : Json(card.pinnable_bytes)},
+                       {"paths", paths},
                        {"unusable_because", text_or_null(card.why_not)},
                        {"link", to_json(report.links[idx])},
                        {"link_unknown_because", text_or_null(report.links[idx].why_not)}});
@@ -102,12 +135,31 @@ Json to_json(const GpuReport& report) {
           {"none_because", text_or_null(report.none_because)}};
 }
 
+std::string attention_text(const DeviceChoice& device, const Architecture& arch, DType dtype) {
+  constexpr std::int64_t kHeadDimStep = 8;  // 16 bytes of bf16
+  if (!device.cuda) return "";
+  if (dtype != DType::kBF16) return "card   attention: own kernels (cuDNN computes bf16 alone)\n";
+  if (arch.attention_soft_cap != 0) return "card   attention: own kernels (cuDNN has no soft cap)\n";
+  if (arch.head_dim % kHeadDimStep != 0) {
+    return fmt::format("card   attention: own kernels (heads of {} are no multiple of {})\n", arch.head_dim,
+                       kHeadDimStep);
+  }
+  std::string text;
+  for (const CudaPath& path : look_for_paths(*device.cuda, device.card_idx, {.head_dims = {arch.head_dim}})) {
+    if (path.operation.starts_with("attention")) text += fmt::format("card   {}\n", path_text(path));
+  }
+  return text;
+}
+
 std::string gpu_text(const GpuReport& report) {
   std::string lines;
   if (!report.none_because.empty()) lines += fmt::format("GPU     none: {}\n", report.none_because);
   for (std::size_t idx = 0; idx < report.found.cards.size(); ++idx) {
     lines += fmt::format("{}{}\n", lines.empty() ? "GPU     " : "        ", card_text(report.found.cards[idx]));
     lines += fmt::format("        link {}\n", link_text(report.links[idx]));
+    const CudaCard& card = report.found.cards[idx];
+    if (card.pinnable_bytes != kPinsEverything) lines += fmt::format("        {}\n", pinned_text(card));
+    for (const CudaPath& path : report.paths[idx]) lines += fmt::format("        {}\n", path_text(path));
   }
   if (report.found.driver.empty()) return lines;
   lines += fmt::format("        driver for CUDA {}", report.found.driver);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `sluice env` says of NVIDIA cards: those there are, the driver, the libraries that are opened at run time, or
-// why there is none to compute on.
+// What `sluice env` says of NVIDIA cards: those there are, how each operation is computed on them, the driver, the
+// libraries that are opened at run time, or why there is none to compute on.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "device/choose_device.h"
 #include "device/cuda_plugin.h"
 #include "device/link_speed.h"
+#include "model/architecture.h"
+#include "tensor/dtype.h"
 
 namespace sluice {
 
@@ -23,8 +26,9 @@ struct CardLink {
 
 struct GpuReport {
   CudaFindings found;
-  std::vector<CardLink> links;  // of each card
-  std::string none_because;     // empty: there is a card to compute on
+  std::vector<CardLink> links;               // of each card
+  std::vector<std::vector<CudaPath>> paths;  // of each card; none where it cannot be used
+  std::string none_because;                  // empty: there is a card to compute on
 };
 
 // Where something is unknown its key holds null, and the key beside it says why.
@@ -34,6 +38,8 @@ GpuReport look_for_gpus(LinkProbe probe);
 
 // {"devices": [...], "driver": ..., "libraries": [...], "none_because": ...}; what is unknown is null.
 nlohmann::ordered_json to_json(const GpuReport& report);
+// How a run in `dtype` computes attention on a card, a line each way; empty: on the CPU.
+std::string attention_text(const DeviceChoice& device, const Architecture& arch, DType dtype);
 // Lines that begin with "GPU     ".
 std::string gpu_text(const GpuReport& report);
 

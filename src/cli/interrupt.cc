@@ -30,9 +30,11 @@ void say(std::string_view sentence) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
 }
 
-void handle(int) {
+// A terminal that is closed sends SIGHUP, and so does its shell: the second one is not somebody's impatience.
+void handle(int signal) {
   const int errno_value = errno;
   if (num_signals.fetch_add(1) > 0) {
+    if (signal == SIGHUP) return;
     say(kSecond);
     ::_exit(kExitCode);
   }
@@ -52,13 +54,17 @@ InterruptGuard::InterruptGuard() {
   // Neither handler interrupts the other.
   sigaddset(&action.sa_mask, SIGINT);
   sigaddset(&action.sa_mask, SIGTERM);
+  sigaddset(&action.sa_mask, SIGHUP);
   ::sigaction(SIGINT, &action, &old_int_);
   ::sigaction(SIGTERM, &action, &old_term_);
+  ::sigaction(SIGHUP, nullptr, &old_hangup_);
+  if (old_hangup_.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
 }
 
 InterruptGuard::~InterruptGuard() {
   ::sigaction(SIGINT, &old_int_, nullptr);
   ::sigaction(SIGTERM, &old_term_, nullptr);
+  ::sigaction(SIGHUP, &old_hangup_, nullptr);
   guarded = false;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets long work end in good order on Ctrl-C or SIGTERM: while a guard lives, the first signal only sets a flag that
-// the work looks at. The second ends the process then and there, also where the work hangs; what was committed is kept.
-// Both exit with 130. One guard at a time; requested() may be called from any thread.
+// Lets long work end in good order on Ctrl-C, SIGTERM or SIGHUP (a closed terminal): while a guard lives, the first
+// signal only sets a flag that the work looks at. A second Ctrl-C or SIGTERM ends the process then and there, also
+// where the work hangs; what was committed is kept. Both exit with 130. A SIGHUP that is ignored (nohup) stays ignored.
+// One guard at a time; requested() may be called from any thread.
 #pragma once
 
 #include <signal.h>
@@ -21,6 +22,7 @@ class InterruptGuard {
  private:
   struct sigaction old_int_ {};
   struct sigaction old_term_ {};
+  struct sigaction old_hangup_ {};
 };
 
 }  // namespace sluice

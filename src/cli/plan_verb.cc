@@ -126,9 +126,9 @@ Machine find_machine(const PlanArguments& arguments, const Architecture& arch) {
                                 .device = choose_device(parse_device_option(arguments.device)),
                                 .sequence_len = arguments.sequence_len};
     if (options.device.cuda) {
-      options.scratch_bytes =
-          kernel_scratch_bytes(arch, {options.sequence_len, options.batch_tokens},
-                               bytes_or(arguments.gpu_memory, options.device.card.memory_bytes / 100 * 95));
+      options.scratch_bytes = kernel_scratch_bytes(
+          arch, {options.sequence_len, options.batch_tokens, options.device.card.has_cudnn_gradients},
+          bytes_or(arguments.gpu_memory, options.device.card.memory_bytes / 100 * 95));
     }
     return this_machine(options, machine_cache_path(),
                         arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);

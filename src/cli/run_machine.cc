@@ -35,8 +35,9 @@ Machine machine_for(const TrainConfig& config, const Architecture& arch, const D
                               .device = device,
                               .sequence_len = static_cast<std::int64_t>(config.sequence_len)};
   if (device.cuda) {
-    options.scratch_bytes = kernel_scratch_bytes(arch, {options.sequence_len, options.batch_tokens},
-                                                 config.gpu_memory_bytes.value_or(device.card.memory_bytes / 100 * 95));
+    options.scratch_bytes =
+        kernel_scratch_bytes(arch, {options.sequence_len, options.batch_tokens, device.card.has_cudnn_gradients},
+                             config.gpu_memory_bytes.value_or(device.card.memory_bytes / 100 * 95));
   }
   Machine machine = this_machine(options, machine_cache_path(), remeasure);
   for (std::size_t idx = 0; idx < store_directories.size(); ++idx) {

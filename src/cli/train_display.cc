@@ -184,6 +184,13 @@ TrainObserver TrainDisplay::observer() {
                 } else {
                   line(fmt::format("saved {}", path));
                 }
+              },
+          .on_commit =
+              [this](std::uint64_t step, double next_in_s) {
+                if (output_ != TrainOutput::kJson) return;
+                fmt::print(
+                    "{}\n",
+                    nlohmann::ordered_json{{"event", "commit"}, {"step", step}, {"next_in_s", next_in_s}}.dump());
               }};
 }
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/gpu_report.h"
 #include "cli/home_folder.h"
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
@@ -23,6 +24,7 @@
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
 #include "train/config_homes.h"
+#include "train/config_paths.h"
 #include "train/lane_trace_file.h"
 #include "train/run_notes.h"
 #include "train/run_plan.h"
@@ -41,6 +43,7 @@ struct TrainArguments {
   std::string trace;  // a file; empty: none
   std::uint64_t trace_steps = TraceLimits().num_steps;
   bool skip_bad = false;
+  bool accept_changes = false;
   bool json = false;
 };
 
@@ -171,9 +174,13 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
   if (!traced.empty() && !traced_in_run) open_trace(traced);
   WorkDisplay work;
   const ProgressSink progress = work.sink();
-  TrainingJob job(config, start.how, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, progress);
+  TrainingJob job(config, start.how, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, progress,
+                  arguments.accept_changes ? ChangedInputs::kAccept : ChangedInputs::kRefuse);
   work.finish();
-  if (traced_in_run) open_trace(traced);
+  if (traced_in_run) {
+    job.claim(std::filesystem::path(absolute_path(traced)).lexically_relative(config.output_dir).string());
+    open_trace(traced);
+  }
   if (start.from_step) {
     job.go_back_to(*start.from_step, [output](const GoingBack& going) { print_return(going, output); });
   }
@@ -183,6 +190,9 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
   run.memory.trace = &trace;
   job.open(run.memory, to_json(run.plan).dump(2), progress);
   work.finish();
+  if (output == TrainOutput::kText) {
+    fmt::print(stderr, "{}", attention_text(run.memory.device, job.model().arch, job.config().dtype));
+  }
   if (start.how == JobStart::kResume && output == TrainOutput::kText) {
     fmt::print(stderr, "going on after step {} of {}\n", job.position().step, job.total_steps());
   }
@@ -222,12 +232,13 @@ void train(const TrainArguments& arguments) {
   const ReadConfig read =
       read_train_config(with_home(arguments.config, "config", home_folder), arguments.overrides, home_folder);
   for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
-  run_job(read.config, start_of(read.config), arguments);
+  const TrainConfig config = with_absolute_paths(read.config, std::filesystem::current_path().string());
+  run_job(config, start_of(config), arguments);
 }
 
 void resume(const TrainArguments& arguments) {
   Start start{.how = JobStart::kResume};
-  const std::string run_dir = with_home(arguments.run_dir, "run", home_folder);
+  const std::string run_dir = absolute_path(with_home(arguments.run_dir, "run", home_folder));
   if (!arguments.from.empty()) start.from_step = TrainingJob::step_of_checkpoint(run_dir, arguments.from);
   const TrainConfig config = TrainingJob::config_of(run_dir, arguments.overrides, home_folder);
   for (const std::string& warning : read_train_config(run_dir + "/config.yaml", arguments.overrides).warnings) {
@@ -244,6 +255,11 @@ void add_trace_options(CLI::App& verb, const std::shared_ptr<TrainArguments>& ar
       ->check(CLI::PositiveNumber);
 }
 
+void add_accept_option(CLI::App& verb, const std::shared_ptr<TrainArguments>& arguments) {
+  verb.add_flag("--accept-changes", arguments->accept_changes,
+                "Go on with a run though its base model, data or template are not what it began with");
+}
+
 }  // namespace
 
 void add_train_verbs(CLI::App& app) {
@@ -254,6 +270,7 @@ void add_train_verbs(CLI::App& app) {
   verb->add_flag("--skip-bad", arguments->skip_bad, "Go on without rows that cannot be used");
   verb->add_flag("--json", arguments->json, "One JSON object a line on standard output");
   add_trace_options(*verb, arguments);
+  add_accept_option(*verb, arguments);
   verb->callback([arguments] { train(*arguments); });
 
   CLI::App* const again =
@@ -264,6 +281,7 @@ void add_train_verbs(CLI::App& app) {
   again->add_flag("--skip-bad", arguments->skip_bad, "Go on without rows that cannot be used");
   again->add_flag("--json", arguments->json, "One JSON object a line on standard output");
   add_trace_options(*again, arguments);
+  add_accept_option(*again, arguments);
   again->callback([arguments] { resume(*arguments); });
 }
 

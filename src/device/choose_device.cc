@@ -34,8 +34,10 @@ DeviceChoice choose_device(DeviceWish wish) {
 
 std::unique_ptr<Device> make_device(const DeviceChoice& choice, const DeviceNeeds& needs) {
   if (!choice.cuda) return std::make_unique<CpuDevice>(needs.arena_bytes, needs.num_threads);
-  return choice.cuda->make_device(
-      {.card_idx = choice.card_idx, .arena_bytes = needs.arena_bytes, .scratch_bytes = needs.scratch_bytes});
+  return choice.cuda->make_device({.card_idx = choice.card_idx,
+                                   .arena_bytes = needs.arena_bytes,
+                                   .scratch_bytes = needs.scratch_bytes,
+                                   .pinnable_bytes = choice.card.pinnable_bytes});
 }
 
 }  // namespace sluice

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,12 +17,20 @@
 
 namespace sluice {
 
+inline constexpr std::uint64_t kPinsEverything = std::numeric_limits<std::uint64_t>::max();
+
 struct CudaCard {
   std::string name;
   std::uint64_t memory_bytes = 0;
   std::uint64_t free_bytes = 0;
   int compute_major = 0;
   int compute_minor = 0;
+  int shared_bytes_per_block = 0;    // that a block of threads may ask for
+  bool shares_host_memory = false;   // its memory is the host's, and is counted once
+  bool has_cudnn_gradients = false;  // of attention; they take scratch memory that our own kernels do not
+  // Of host memory, in all. Where the driver pins only a little (WSL2), half of what it pinned when it was tried;
+  // copies of more go through small pinned buffers.
+  std::uint64_t pinnable_bytes = kPinsEverything;
   std::string why_not;  // empty: this build has kernels for it
 };
 
@@ -41,12 +51,45 @@ struct CudaFindings {
 // What computes attention: cuDNN where it can and is there, or the plug-in's own kernels alone.
 enum class CudaAttention { kFastest, kOwnKernels };
 
+// A kind of attention that cuDNN may be asked for.
+struct CudnnRequest {
+  bool is_backward = false;
+  bool is_packed = false;  // documents at offsets, not one that is all the rows
+  std::int64_t head_dim = 0;
+};
+
+// For tests: a card as if it were another. What is 0 or null is as the card has it.
+struct CudaPretence {
+  int shared_bytes_per_block = 0;
+  int compute_major = 0;  // as the rules for cuDNN see it
+  int compute_minor = 0;
+  std::uint64_t cudnn_version = 0;                         // 91900 is 9.19.0
+  std::function<bool(const CudnnRequest&)> cudnn_refuses;  // no plan for such requests
+};
+
 struct CudaDeviceOptions {
   int card_idx = 0;
   std::uint64_t arena_bytes = 0;  // taken at once; all device memory comes from it, kernels' scratch included
   // What kernels may use while they run. Matrix products like 32 MiB; other operations say when it does not do.
   std::uint64_t scratch_bytes = 64 * kMiB;
   CudaAttention attention = CudaAttention::kFastest;
+  std::uint64_t pinnable_bytes = kPinsEverything;  // of host memory; copies of more are staged
+  CudaPretence pretend;
+};
+
+// How an operation is computed on a card.
+struct CudaPath {
+  std::string operation;  // "attention forward in bf16, heads of 128"
+  std::string by;         // "cuDNN 9.19.0", "own kernels"
+  std::string because;    // of what else might be expected; empty: nothing else would be
+};
+
+// Whether cuDNN is asked for plans, which takes some tenths of a second each, or only what is known of it.
+enum class CudnnProbe : std::uint8_t { kKnown, kAsk };
+
+struct CudaPathQuery {
+  CudnnProbe probe = CudnnProbe::kKnown;
+  std::vector<std::int64_t> head_dims = {64, 128, 256};
 };
 
 // Thread-safe. Devices that it made live no longer than it does.
@@ -57,12 +100,14 @@ class CudaPlugin {
   virtual CudaFindings find() const = 0;
   // Whether drives can write into a card's memory (device/direct_storage.h). Opens a library that nothing else needs.
   virtual CudaLibraryFinding find_direct_storage() const = 0;
+  // How each operation is computed on the card of the options, decided as for a device of them. Empty: there is none.
+  virtual std::vector<CudaPath> paths(const CudaDeviceOptions& options, const CudaPathQuery& query) const = 0;
   // Throws DeviceError where there is no such card, OutOfBudget where its memory does not hold the arena.
   virtual std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) = 0;
 };
 
 // Both sides agree on everything above, or the number was not raised.
-inline constexpr std::uint32_t kCudaPluginVersion = 7;
+inline constexpr std::uint32_t kCudaPluginVersion = 8;
 // The library's only symbol: null where the version is another.
 using OpenCudaPlugin = CudaPlugin*(std::uint32_t version);
 inline constexpr const char* kCudaPluginEntry = "sluice_cuda_open";

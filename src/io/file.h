@@ -35,10 +35,11 @@ class File {
   Caching caching_;
 };
 
-// Held while a directory belongs to this process; the kernel drops it when the process dies.
-class DirectoryLock {
+// Held while a file belongs to this process; the kernel drops it when the process dies. The lock is on the file, not on
+// its name: it outlives a rename.
+class FileLock {
  public:
-  virtual ~DirectoryLock() = default;
+  virtual ~FileLock() = default;
 };
 
 class FileSystem {
@@ -59,8 +60,9 @@ class FileSystem {
   // Makes earlier creations, renames and removals in the directory survive a power cut.
   virtual void sync_directory(const std::string& directory) = 0;
   virtual std::uint64_t free_bytes(const std::string& directory) = 0;
-  // Throws InvalidInput naming the process that has it.
-  virtual std::unique_ptr<DirectoryLock> lock(const std::string& directory) = 0;
+  // Locks the file that has this name now, against this process too. Throws InvalidInput naming the process that has
+  // it.
+  virtual std::unique_ptr<FileLock> lock(const std::string& path) = 0;
 };
 
 }  // namespace sluice

@@ -47,5 +47,11 @@ TEST(KeptVersions, ARunThatGoesOnHasWhatStands) {
   EXPECT_EQ(many.in_steps, 7U) << "none goes before the next one has come";
 }
 
+TEST(KeptVersions, ACommitBetweenCheckpointsStandsBesideThem) {
+  EXPECT_EQ(kept_versions({.has_commits_between = true}).in_commits, 1U) << "while the next is written";
+  EXPECT_EQ(kept_versions({.num_to_come = 9, .most_kept = 2, .has_commits_between = true}).in_commits, 3U);
+  EXPECT_EQ(kept_versions({.num_standing = 2, .has_commits_between = true}).in_commits, 3U);
+}
+
 }  // namespace
 }  // namespace sluice

@@ -15,15 +15,16 @@ constexpr std::uint64_t kLeastScratchBytes = 64 * kMiB;
 
 std::uint64_t kernel_scratch_bytes(const Architecture& arch, const KernelShape& shape, std::uint64_t device_bytes,
                                    ScratchWish wish) {
-  // Attention's way back to the same bits takes a square for each head, and copies of what it reads and writes; where
-  // that is too much it goes by a few heads at a time.
+  // The deterministic backward of attention by cuDNN takes a square for each head, and copies of what it reads and
+  // writes; where that is too much it goes by a few heads at a time. Our own kernels take a number for each row.
   const auto tokens = static_cast<std::uint64_t>(shape.batch_tokens);
   const std::uint64_t length = round_up(static_cast<std::uint64_t>(shape.sequence_len), 128);
   const auto heads = static_cast<std::uint64_t>(arch.num_heads);
   const auto q_width = static_cast<std::uint64_t>(arch.q_width());
   const auto kv_width = static_cast<std::uint64_t>(arch.kv_width());
-  const std::uint64_t attention = heads * length * length * sizeof(BF16) +
-                                  tokens * (4 * q_width + 4 * kv_width) * sizeof(BF16) + tokens * heads * 8;
+  const std::uint64_t cudnn =
+      heads * length * length * sizeof(BF16) + tokens * (4 * q_width + 4 * kv_width) * sizeof(BF16);
+  const std::uint64_t attention = (shape.has_cudnn_gradients ? cudnn : 0) + tokens * heads * 8;
   // Products that are f32 before they are bf16.
   const bool has_detours = arch.adapter.exists() || arch.qkv_bias != Biases::kNone || arch.out_bias != Biases::kNone ||
                            arch.mlp_bias != Biases::kNone;

@@ -43,14 +43,16 @@ Machine::Rates require_rates(const ConfigReader& device, const std::string& key)
 }
 
 Machine::Device read_device(const ConfigReader& reader) {
-  refuse_unknown_keys(reader,
-                      {"kind", "name", "size_bytes", "flops_per_s", "attention_flops_per_s", "memory_bytes_per_s"});
+  refuse_unknown_keys(reader, {"kind", "name", "size_bytes", "shares_host_memory", "has_cudnn_gradients", "flops_per_s",
+                               "attention_flops_per_s", "memory_bytes_per_s"});
   Machine::Device device;
   const std::string kind = reader.require_text("kind");
   if (kind != name(Processor::kGpu) && kind != name(Processor::kCpu)) reader.fail("kind", "\"gpu\" or \"cpu\"");
   device.kind = kind == name(Processor::kGpu) ? Processor::kGpu : Processor::kCpu;
   device.name = reader.require_text("name");
   device.size_bytes = require_bytes(reader, "size_bytes");
+  device.shares_host_memory = reader.flag_or("shares_host_memory", false);
+  device.has_cudnn_gradients = reader.flag_or("has_cudnn_gradients", true);
   device.flops_per_s = require_rates(reader, "flops_per_s");
   device.attention_flops_per_s = require_rates(reader, "attention_flops_per_s");
   device.memory_bytes_per_s = reader.require_real("memory_bytes_per_s", kRate);
@@ -176,6 +178,8 @@ nlohmann::ordered_json to_json(const Machine& machine) {
            {{"kind", name(machine.device.kind)},
             {"name", machine.device.name},
             {"size_bytes", machine.device.size_bytes},
+            {"shares_host_memory", machine.device.shares_host_memory},
+            {"has_cudnn_gradients", machine.device.has_cudnn_gradients},
             {"flops_per_s", rates(machine.device.flops_per_s)},
             {"attention_flops_per_s", rates(machine.device.attention_flops_per_s)},
             {"memory_bytes_per_s", machine.device.memory_bytes_per_s}}},

@@ -140,6 +140,13 @@ Json to_json(const Plan& plan) {
                       {"run_written_bytes", plan.run_written_bytes(idx)},
                       {"run_share_of_life", life ? Json(*life) : Json(nullptr)}});
   }
+  Json commits = nullptr;
+  if (plan.commits) {
+    commits = {{"every_s", plan.commits->every_s},
+               {"bytes", plan.commits->bytes},
+               {"seconds", plan.commits->seconds},
+               {"in_run", plan.commits->count(plan.run_s())}};
+  }
   return {{"fits", true},
           {"request", request_json(request)},
           {"machine", to_json(request.machine)},
@@ -162,7 +169,8 @@ Json to_json(const Plan& plan) {
           {"run_s", plan.run_s()},
           {"step_drive_read_bytes", forecast.load.drive_read_bytes},
           {"step_drive_written_bytes", forecast.load.drive_written_bytes},
-          {"drives", drives}};
+          {"drives", drives},
+          {"commits", commits}};
 }
 
 Json to_json(const NoPlanFits& failure) {

@@ -223,7 +223,12 @@ class PlanText {
     line("Run", fmt::format("{}: {}", count_of(static_cast<std::size_t>(plan_.request.num_steps), "step"),
                             as_time(plan_.run_s())));
     if (plan_.request.budgets.drives == 0) return;
-    if (forecast.load.drive_written_bytes == 0) {
+    if (plan_.commits) {
+      line("Commits", fmt::format("every {}: {} in {} each, {:.1f} % of the time", as_time(plan_.commits->every_s),
+                                  format_bytes(plan_.commits->bytes), as_time(plan_.commits->seconds),
+                                  plan_.commits->seconds / plan_.commits->every_s * 100));
+    }
+    if (forecast.load.drive_written_bytes == 0 && !plan_.commits) {
       line("Drives", "nothing is written to them but checkpoints");
       return;
     }

@@ -63,13 +63,21 @@ PlanRequest with_buffers(PlanRequest request, ScratchWish wish) {
                                       ? kept_versions(*request.checkpoints)
                                       : KeptVersions{.in_commits = std::nullopt};
   if (request.has_kernel_scratch) {
-    request.buffers.scratch_bytes = kernel_scratch_bytes(request.arch, {request.sequence_len, request.batch_tokens()},
-                                                         request.budgets.device, wish);
+    request.buffers.scratch_bytes = kernel_scratch_bytes(
+        request.arch, {request.sequence_len, request.batch_tokens(), request.machine.device.has_cudnn_gradients},
+        request.budgets.device, wish);
   }
   return request;
 }
 
 }  // namespace
+
+double Plan::run_written_bytes(std::size_t drive_idx) const {
+  const double in_steps = step_written_bytes(drive_idx) * static_cast<double>(request.num_steps);
+  if (!commits) return in_steps;
+  return in_steps +
+         commits->count(run_s()) * static_cast<double>(commits->bytes) * request.machine.drive_share(drive_idx);
+}
 
 std::optional<double> Plan::run_share_of_life(std::size_t drive_idx) const {
   const MachineDrive& drive = request.machine.drives[drive_idx];

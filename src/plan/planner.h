@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "model/architecture.h"
+#include "plan/commit_plan.h"
 #include "plan/machine.h"
 #include "plan/placement.h"
 #include "plan/schedule.h"
@@ -35,6 +36,7 @@ struct PlanRequest {
   // Left out: nothing is committed, but where every step is. buffers.kept_versions follow from this. Without
   // drives nobody knows where a run would be kept, and nothing is counted.
   std::optional<RunCheckpoints> checkpoints = RunCheckpoints();
+  std::optional<double> commit_every_s;  // asked for; left out: what plan_commits() finds
   // Fixed by the user; left out: the planner chooses.
   std::optional<std::int64_t> wave;
   std::optional<std::int64_t> group;
@@ -51,13 +53,12 @@ struct Plan {
   StepBuffers buffers;
   StepMemory memory;
   StepForecast forecast;
+  std::optional<CommitPlan> commits;  // by time; none where every step is a commit, or the run is shorter
 
   double tokens_per_s() const { return static_cast<double>(request.step_tokens()) / forecast.step_s; }
   double run_s() const { return forecast.step_s * static_cast<double>(request.num_steps); }
   double step_written_bytes(std::size_t drive_idx) const { return forecast.written_bytes(request.machine, drive_idx); }
-  double run_written_bytes(std::size_t drive_idx) const {
-    return step_written_bytes(drive_idx) * static_cast<double>(request.num_steps);
-  }
+  double run_written_bytes(std::size_t drive_idx) const;
   // Of what the drive's maker warrants; none where that is unknown.
   std::optional<double> run_share_of_life(std::size_t drive_idx) const;
 };

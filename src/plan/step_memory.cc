@@ -271,13 +271,18 @@ std::uint64_t most_under_way(const Architecture& arch, const Schedule& schedule,
   return most;
 }
 
-void count_versions(const Architecture& arch, const Schedule& schedule, const StepBuffers& buffers, TierBytes& drives) {
-  std::uint64_t on_drives = 0;
-  std::uint64_t in_memory = 0;
+std::uint64_t all_trained_bytes(const Architecture& arch, const Schedule& schedule, const StepBuffers& buffers,
+                                bool on_drives) {
+  std::uint64_t bytes = 0;
   for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
-    on_drives += trained_bytes_at(arch, schedule, buffers.chunk_bytes, slice_idx, true);
-    in_memory += trained_bytes_at(arch, schedule, buffers.chunk_bytes, slice_idx, false);
+    bytes += trained_bytes_at(arch, schedule, buffers.chunk_bytes, slice_idx, on_drives);
   }
+  return bytes;
+}
+
+void count_versions(const Architecture& arch, const Schedule& schedule, const StepBuffers& buffers, TierBytes& drives) {
+  const std::uint64_t on_drives = all_trained_bytes(arch, schedule, buffers, true);
+  const std::uint64_t in_memory = all_trained_bytes(arch, schedule, buffers, false);
   const KeptVersions& kept = buffers.kept_versions;
   if (in_memory == 0) {
     drives.checkpoints = kept.in_steps * on_drives;
@@ -290,6 +295,10 @@ void count_versions(const Architecture& arch, const Schedule& schedule, const St
 }
 
 }  // namespace
+
+std::uint64_t commit_bytes(const Architecture& arch, const Schedule& schedule, const StepBuffers& buffers) {
+  return all_trained_bytes(arch, schedule, buffers, false);
+}
 
 StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const StepBuffers& buffers) {
   StepMemory memory;

@@ -103,7 +103,7 @@ class SliceWriter {
 struct OpenDrives {
   DriveHeader header;
   std::vector<StoreSpace::Drive> drives;
-  std::vector<std::unique_ptr<DirectoryLock>> locks;
+  std::vector<std::unique_ptr<FileLock>> locks;  // on their data files
 };
 
 // Throws InvalidInput for directories that are missing, read-only, locked, foreign, of another version, or not all of
@@ -195,7 +195,7 @@ class SliceStore {
   void close_writer();
 
   DriveHeader header_;
-  std::vector<std::unique_ptr<DirectoryLock>> locks_;
+  std::vector<std::unique_ptr<FileLock>> locks_;
   std::shared_ptr<StoreSpace> space_;  // shared with the grants of versions
   std::unique_ptr<StripeSet> stripes_;
   std::unique_ptr<WearMeter> wear_;

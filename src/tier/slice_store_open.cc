@@ -34,12 +34,13 @@ void require_distinct(const StoreHome& home) {
 std::string data_path(const std::string& directory) { return directory + "/slices.dat"; }
 
 const std::vector<std::string>& store_file_names() {
-  static const std::vector<std::string> kNames{"slices.dat", "journal.a", "journal.b", "sluice.lock"};
+  static const std::vector<std::string> kNames{"slices.dat", "journal.a", "journal.b", kStoreOwnerName};
   return kNames;
 }
 
 const std::vector<std::string>& leftover_file_names() {
-  static const std::vector<std::string> kNames{"slices.dat.new", "journal.a.new", "journal.b.new"};
+  static const std::vector<std::string> kNames{"slices.dat.new", "journal.a.new", "journal.b.new",
+                                               std::string(kStoreOwnerName) + ".part"};
   return kNames;
 }
 
@@ -85,16 +86,53 @@ void require_no_store(const StoreHome& home) {
   }
 }
 
+std::string new_data_path(const std::string& directory) { return data_path(directory) + ".new"; }
+
+// The data files of a store that is being made, under their temporary names; removed unless the store came to be.
+class NewDataFiles {
+ public:
+  explicit NewDataFiles(const StoreHome& home) : home_(home) {}
+  ~NewDataFiles() {
+    for (const std::string& path : paths_) remove_quietly(path);
+  }
+  NewDataFiles(const NewDataFiles&) = delete;
+  NewDataFiles& operator=(const NewDataFiles&) = delete;
+
+  // Makes the file and locks it: the lock stays with it when it takes its name, so that of two processes one makes the
+  // store. Throws InvalidInput where another process makes or uses a store there.
+  std::unique_ptr<FileLock> add(const std::string& directory) {
+    const std::string path = new_data_path(directory);
+    home_.files.open(path, OpenMode::kCreate, home_.caching);
+    auto lock = home_.files.lock(path);
+    paths_.push_back(path);
+    if (home_.files.exists(data_path(directory))) home_.files.lock(data_path(directory));
+    return lock;
+  }
+  void finish() { paths_.clear(); }
+
+ private:
+  void remove_quietly(const std::string& path) noexcept {
+    try {
+      home_.files.remove(path);
+    } catch (const std::exception& error) {
+      log_debug(fmt::format("'{}' stays behind: {}", path, error.what()));
+    }
+  }
+
+  const StoreHome& home_;
+  std::vector<std::string> paths_;
+};
+
 // The file appears under its name only with a whole header in it.
 std::unique_ptr<File> create_data_file(const StoreHome& home, const std::string& directory, const DriveHeader& header) {
   const std::string path = data_path(directory);
   {
-    const auto file = home.files.open(path + ".new", OpenMode::kCreate, home.caching);
+    const auto file = home.files.open(new_data_path(directory), OpenMode::kReadWrite, home.caching);
     file->truncate(0);
     file->truncate(kDataStart);
     write_header(home, *file, header);
   }
-  home.files.rename(path + ".new", path);
+  home.files.rename(new_data_path(directory), path);
   home.files.sync_directory(directory);
   return home.files.open(path, OpenMode::kReadWrite, home.caching);
 }
@@ -131,9 +169,10 @@ std::unique_ptr<SliceStore> SliceStore::create(const StoreHome& home, const Stor
         fmt::format("a store lies on at most {} drives, {} are named", kMaxDrives, home.directories.size()));
   }
 
+  NewDataFiles new_files(home);
   for (const std::string& directory : home.directories) {
     home.files.require_directory(directory, OpenMode::kReadWrite);
-    made.locks.push_back(home.files.lock(directory));
+    made.locks.push_back(new_files.add(directory));
     if (holds_journal(home, directory)) {
       throw InvalidInput(
           fmt::format("'{}' holds a slice store already: open it, or name another directory", directory));
@@ -148,6 +187,7 @@ std::unique_ptr<SliceStore> SliceStore::create(const StoreHome& home, const Stor
   std::unique_ptr<SliceStore> store(new SliceStore(home, std::move(made)));
   // The journal comes last: a directory with one holds a whole store.
   store->rewrite_journal(1);
+  new_files.finish();
   return store;
 }
 
@@ -163,7 +203,7 @@ OpenDrives open_drives(const StoreHome& home, StoreAccess access) {
     }
     // Where nothing can be written nobody else can change the store either.
     if (access == StoreAccess::kReadWrite || home.files.writable(directory)) {
-      opened.locks.push_back(home.files.lock(directory));
+      opened.locks.push_back(home.files.lock(data_path(directory)));
     }
     auto file = home.files.open(data_path(directory), mode, home.caching);
     DriveHeader header = read_header(home, *file);

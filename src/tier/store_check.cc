@@ -77,7 +77,7 @@ bool repair_header(const StoreHome& home, std::size_t damaged_idx) {
     if (header.store_id != contents.store_id) return false;
     missing.erase(header.drive_idx);
   }
-  const auto lock = home.files.lock(home.directories[damaged_idx]);
+  const auto lock = home.files.lock(data_path(home.directories[damaged_idx]));
   const auto file = home.files.open(data_path(home.directories[damaged_idx]), OpenMode::kReadWrite, home.caching);
   if (!blank_behind_header(home, *file)) return false;
   write_header(home, *file,

@@ -11,6 +11,9 @@
 
 namespace sluice {
 
+// Written by whoever uses the store: says whose it is. The store itself never reads it.
+inline constexpr const char* kStoreOwnerName = "owner.json";
+
 std::string data_path(const std::string& directory);
 // Every name a store may have in a directory, and those of them that only an interrupted creation or rewrite leaves.
 const std::vector<std::string>& store_file_names();

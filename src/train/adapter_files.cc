@@ -51,9 +51,7 @@ void write_adapter_weights(FileSystem& files, IoEngine& engine, const ModelDescr
                            const std::string& folder,
                            const std::function<std::span<const std::byte>(std::size_t slice_idx)>& adapter_of) {
   CheckpointWriter writer(files, engine, folder,
-                          {.tensors = plan_adapter_tensors(model),
-                           .existing = ExistingFiles::kReplaceCheckpoint,
-                           .only_file = kAdapterWeightsName});
+                          {.tensors = plan_adapter_tensors(model), .only_file = kAdapterWeightsName});
   for (std::size_t slice_idx = 0; slice_idx < num_slices(model.arch); ++slice_idx) {
     const auto placements = place_adapter_tensors(model, slice_idx);
     if (placements.empty()) continue;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys that say what a run leaves in its folder and when, and how much of the machine it may take.
+#include <fmt/format.h>
+
 #include "train/config_key_builders.h"
 
 namespace sluice {
@@ -77,6 +79,20 @@ ConfigKey auto_resume_key() {
   return key;
 }
 
+ConfigKey commit_key() {
+  constexpr std::string_view kName = "commit_every";
+  ConfigKey key{.name = kName, .type = "auto, time such as 10min", .default_text = "auto", .field = kName};
+  key.read = [kName](ConfigDraft& draft, const ConfigValue& value) {
+    draft.config.commit_every_s.reset();
+    if (!value.is_word("auto")) draft.config.commit_every_s = value.seconds();
+    return kName;
+  };
+  key.write = [](const ConfigDraft& draft) {
+    return draft.config.commit_every_s ? fmt::format("{}s", *draft.config.commit_every_s) : std::string("auto");
+  };
+  return key;
+}
+
 ConfigKey cache_key() {
   constexpr std::string_view kName = "cache";
   ConfigKey key{.name = kName, .type = "folders", .default_text = "null", .field = kName};
@@ -101,6 +117,7 @@ std::vector<ConfigKey> run_folder_keys() {
   keys.push_back(interval_key("save_steps", {}, &TrainConfig::save_steps));
   keys.push_back(per_epoch_key("saves_per_epoch", &ConfigDraft::saves_per_epoch));
   keys.push_back(optional_key("save_total_limit", {}, "null", &TrainConfig::save_total_limit));
+  keys.push_back(commit_key());
   keys.push_back(interval_key("logging_steps", {}, &TrainConfig::logging_steps));
   keys.push_back(
       enum_key("eval_strategy", {"evaluation_strategy"}, "no, steps, epoch", kStrategies, &TrainConfig::eval_strategy));

@@ -128,6 +128,16 @@ std::uint64_t ConfigValue::bytes() const {
   return size_bytes;
 }
 
+double ConfigValue::seconds() const {
+  constexpr std::string_view kForm = "auto, or a time above 0 such as 90s, 10min or 2h";
+  if (value_.kind != YamlValue::Kind::kScalar) expected(kForm);
+  try {
+    return parse_seconds(trimmed(value_.text));
+  } catch (const InvalidInput&) {
+    expected(kForm);
+  }
+}
+
 std::vector<std::string> ConfigValue::texts() const {
   std::vector<std::string> texts;
   if (value_.kind == YamlValue::Kind::kList) {

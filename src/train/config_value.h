@@ -51,6 +51,7 @@ class ConfigValue {
   bool flag() const;
   std::string text() const;
   std::uint64_t bytes() const;
+  double seconds() const;
   // A list of texts, or one text with commas between them.
   std::vector<std::string> texts() const;
   std::size_t choice(std::span<const std::string_view> names) const;

@@ -15,7 +15,7 @@ namespace sluice {
 namespace {
 
 // By the names of their fields.
-constexpr std::array<std::string_view, 32> kMayChange{"num_epochs",
+constexpr std::array<std::string_view, 34> kMayChange{"num_epochs",
                                                       "max_steps",
                                                       "learning_rate",
                                                       "lr_scheduler",
@@ -38,6 +38,8 @@ constexpr std::array<std::string_view, 32> kMayChange{"num_epochs",
                                                       "resume_from_checkpoint",
                                                       "overwrite_output_dir",
                                                       "test_datasets",
+                                                      "cache",
+                                                      "commit_every",
                                                       "device",
                                                       "gpu_memory",
                                                       "host_memory",

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "format/checkpoint.h"
 #include "format/checkpoint_writer.h"
 #include "format/whole_file.h"
 #include "model/checkpoint_slices.h"
@@ -22,16 +23,42 @@ namespace {
 
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::string_view kUnfinished = ".part";
-constexpr std::uint64_t kSideBytes = kMiB;  // about what lies beside the weights
+constexpr const char* kModelName = "model";   // of the final model's unfinished folder
+constexpr const char* kMark = ".unfinished";  // listed for an unfinished folder, which is the run's with all in it
+constexpr std::uint64_t kSideBytes = kMiB;    // about what lies beside the weights
+
+namespace fs = std::filesystem;
 
 void check(const std::error_code& error, std::string_view what, const std::string& path) {
   if (!error) return;
   throw IoError(error.value(), fmt::format("{} {}: {}", what, path, error.message()));
 }
 
+std::vector<std::string> files_below(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, error);
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (entry->is_regular_file(error)) names.push_back(entry->path().lexically_relative(folder).string());
+  }
+  check(error, "could not list", folder);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// What makes a reader see the weights comes last.
+bool names_weights(const std::string& name) {
+  return name == kSafetensorsName || name == kSafetensorsIndexName || name == kAdapterConfigName;
+}
+
+bool is_model_file(const std::string& name) {
+  return is_checkpoint_name(name) || is_side_file(name) || name == kAdapterConfigName || name == kAdapterWeightsName ||
+         name.starts_with(std::string(kNamedTemplatesFolder) + "/");
+}
+
 }  // namespace
 
-RunFolder::RunFolder(Parts parts) : parts_(std::move(parts)) { make_model_folder(parts_.output_dir); }
+RunFolder::RunFolder(Parts parts) : parts_(std::move(parts)) {}
 
 std::string RunFolder::checkpoint_name(std::uint64_t step) { return fmt::format("{}{}", kPrefix, step); }
 
@@ -45,11 +72,12 @@ std::optional<std::uint64_t> RunFolder::checkpoint_step(std::string_view name) {
 
 std::vector<std::uint64_t> RunFolder::checkpoints() const {
   std::vector<std::uint64_t> steps;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(parts_.output_dir, error)) {
-    if (const auto step = checkpoint_step(entry.path().filename().string())) steps.push_back(*step);
+  for (const std::string& name : parts_.manifest->record().files) {
+    const std::string folder = name.substr(0, name.find('/'));
+    const std::optional<std::uint64_t> step = checkpoint_step(folder);
+    if (!step || folder == name || !fs::is_directory(path(folder))) continue;
+    if (std::find(steps.begin(), steps.end(), *step) == steps.end()) steps.push_back(*step);
   }
-  check(error, "could not list", parts_.output_dir);
   std::sort(steps.begin(), steps.end());
   return steps;
 }
@@ -74,9 +102,7 @@ void RunFolder::write_model(const std::string& folder, const WeightsOfSlice& wei
     write_adapter(folder, weights);
     return;
   }
-  CheckpointWriter writer(
-      *parts_.files, *parts_.engine, folder,
-      {.tensors = plan_tensors(model, parts_.dtype), .existing = ExistingFiles::kReplaceCheckpoint});
+  CheckpointWriter writer(*parts_.files, *parts_.engine, folder, {.tensors = plan_tensors(model, parts_.dtype)});
   const std::size_t total = num_slices(model.arch);
   for (std::size_t slice_idx = 0; slice_idx < total; ++slice_idx) {
     write_slice(writer, model, slice_idx, weights(slice_idx), parts_.dtype, parts_.dtype);
@@ -99,68 +125,100 @@ void RunFolder::require_room(const std::string& what) const {
                             what, format_bytes(needed), format_bytes(free), format_bytes(needed - free)));
 }
 
-void RunFolder::save_checkpoint(std::uint64_t step, const WeightsOfSlice& weights,
-                                const std::function<void(const std::string&)>& add) const {
-  const std::string target = path(checkpoint_name(step));
-  const std::string part = target + std::string(kUnfinished);
+void RunFolder::remove_unfinished(const std::string& name) const {
   std::error_code error;
-  std::filesystem::remove_all(part, error);
-  check(error, "could not remove", part);
-  require_room(checkpoint_name(step));
+  fs::remove_all(path(name), error);
+  check(error, "could not remove", path(name));
+  parts_.manifest->remove(std::vector{fmt::format("{}/{}", name, kMark)});
+}
+
+std::vector<std::string> RunFolder::write_unfinished(const std::string& name,
+                                                     const std::function<void(const std::string&)>& fill) const {
+  if (!parts_.manifest->files_in(name).empty()) remove_unfinished(name);
+  if (fs::exists(path(name))) {
+    throw InvalidInput(
+        fmt::format("'{}' is not of the run, which needs that name: move it away and go on with 'sluice "
+                    "resume {}'",
+                    path(name), parts_.output_dir));
+  }
+  parts_.manifest->claim(fmt::format("{}/{}", name, kMark));
   try {
-    make_model_folder(part);
-    write_model(part, weights, {});
-    if (add) add(part);
+    make_model_folder(path(name));
+    fill(path(name));
+    return files_below(path(name));
   } catch (const Error&) {
-    std::filesystem::remove_all(part, error);  // what failed is what is told
+    std::error_code error;
+    fs::remove_all(path(name), error);  // what failed is what is told
     throw;
   }
-  std::filesystem::remove_all(target, error);  // of a run that went back and came here again
-  check(error, "could not replace", target);
-  std::filesystem::rename(part, target, error);
-  check(error, "could not finish", target);
+}
+
+void RunFolder::save_checkpoint(std::uint64_t step, const WeightsOfSlice& weights,
+                                const std::function<void(const std::string&)>& add) const {
+  const std::string target = checkpoint_name(step);
+  const std::string part = target + std::string(kUnfinished);
+  require_room(target);
+  const std::vector<std::string> names = write_unfinished(part, [&](const std::string& folder) {
+    write_model(folder, weights, {});
+    if (add) add(folder);
+  });
+  remove_checkpoint(step);  // of a run that went back and came here again
+  std::vector<std::string> listed;
+  for (const std::string& name : names) listed.push_back(fmt::format("{}/{}", target, name));
+  parts_.manifest->claim(listed);
+  if (fs::exists(path(target))) {
+    put_in_place(part, target + "/", names);  // somebody has put files of his own into the folder
+  } else {
+    std::error_code error;
+    fs::rename(path(part), path(target), error);
+    check(error, "could not finish", path(target));
+  }
+  remove_unfinished(part);
 }
 
 void RunFolder::remove_checkpoint(std::uint64_t step) const {
-  const std::string target = path(checkpoint_name(step));
-  std::error_code error;
-  std::filesystem::remove_all(target, error);
-  check(error, "could not remove", target);
+  parts_.manifest->remove(parts_.manifest->files_in(checkpoint_name(step)));
 }
 
 void RunFolder::save_model(const WeightsOfSlice& weights, const ProgressSink& progress) const {
   require_room("the model");
-  write_model(parts_.output_dir, weights, progress);
+  const std::string part = kModelName + std::string(kUnfinished);
+  const std::vector<std::string> names =
+      write_unfinished(part, [&](const std::string& folder) { write_model(folder, weights, progress); });
+  parts_.manifest->claim(names);
+  // Of a model that the run saved before with other files.
+  std::vector<std::string> old_names;
+  for (const std::string& name : parts_.manifest->record().files) {
+    const bool is_new = std::find(names.begin(), names.end(), name) != names.end();
+    if (!is_new && is_model_file(name)) old_names.push_back(name);
+  }
+  put_in_place(part, "", names);
+  parts_.manifest->remove(old_names);
+  remove_unfinished(part);
 }
 
-void RunFolder::remove_run() const {
-  // The first says that there is a run; data prepared for another is made anew anyway.
-  std::vector<std::string> names{"run.json",
-                                 "state",
-                                 "runs",
-                                 "plan.json",
-                                 "trainer_log.jsonl",
-                                 "trainer_state.json",
-                                 "loss_curve.svg",
-                                 kAdapterConfigName,
-                                 kAdapterWeightsName};
-  for (const std::uint64_t step : checkpoints()) names.push_back(checkpoint_name(step));
-  for (const std::string& name : names) {
-    std::error_code error;
-    std::filesystem::remove_all(path(name), error);
-    check(error, "could not remove", path(name));
+void RunFolder::put_in_place(const std::string& unfinished, const std::string& prefix,
+                             const std::vector<std::string>& names) const {
+  FileSystem& files = *parts_.files;
+  std::vector<std::string> ordered = names;
+  std::stable_partition(ordered.begin(), ordered.end(), [](const std::string& name) { return !names_weights(name); });
+  for (const std::string& name : ordered) {
+    const fs::path target = path(prefix + name);
+    make_model_folder(target.parent_path().string());
+    if (names_weights(name)) files.sync_directory(target.parent_path().string());
+    files.rename(path(fmt::format("{}/{}", unfinished, name)), target.string());
   }
+  files.sync_directory(parts_.output_dir);
 }
 
 void RunFolder::remove_leftovers() const {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(parts_.output_dir, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kPrefix) || !name.ends_with(kUnfinished)) continue;
-    std::error_code removal;
-    std::filesystem::remove_all(entry.path(), removal);
-    check(removal, "could not remove", entry.path().string());
+  std::vector<std::string> unfinished;
+  for (const std::string& name : parts_.manifest->record().files) {
+    if (name.ends_with(fmt::format("{}/{}", kUnfinished, kMark))) {
+      unfinished.push_back(name.substr(0, name.find('/')));
+    }
   }
+  for (const std::string& name : unfinished) remove_unfinished(name);
 }
 
 }  // namespace sluice

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run's output folder as Hugging Face lays it out: checkpoint-N folders and the final model, each loadable by
-// transformers, or by PEFT where an adapter was trained. Folders appear by rename, whole; what a crash left half-made
-// is removed.
+// transformers, or by PEFT where an adapter was trained. Folders appear by rename, whole; the final model is written
+// beside its place and moved there file by file. Only files that the run's manifest lists are replaced or deleted.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include "io/file.h"
 #include "io/io_engine.h"
 #include "model/description.h"
+#include "train/run_manifest.h"
 
 namespace sluice {
 
@@ -28,37 +29,45 @@ class RunFolder {
   struct Parts {
     FileSystem* files = nullptr;
     IoEngine* engine = nullptr;
+    RunManifest* manifest = nullptr;
     const ModelDescription* model = nullptr;
     std::string base_model;                    // where configuration and tokenizer are copied from
     std::optional<std::string> chat_template;  // that the run trains with, in place of the base's
     std::string output_dir;
     DType dtype = DType::kBF16;
   };
-  // Makes the folder where it is missing.
   explicit RunFolder(Parts parts);
 
   static std::string checkpoint_name(std::uint64_t step);  // "checkpoint-120"
   static std::optional<std::uint64_t> checkpoint_step(std::string_view name);
   std::string path(const std::string& name) const { return parts_.output_dir + "/" + name; }
 
-  // Steps that have a whole checkpoint folder, rising.
+  // Steps of which the run has a whole checkpoint folder, rising.
   std::vector<std::uint64_t> checkpoints() const;
   // Weights, configuration, tokenizer, and what `add` puts into the folder it is given; then the folder takes its name.
   // Throws IoError, with nothing left behind, where the drive has no room.
   void save_checkpoint(std::uint64_t step, const WeightsOfSlice& weights,
                        const std::function<void(const std::string& folder)>& add) const;
+  // The folder itself stays where somebody put files of his own into it.
   void remove_checkpoint(std::uint64_t step) const;
   // The final model, into the output folder itself.
   void save_model(const WeightsOfSlice& weights, const ProgressSink& progress) const;
+  // Folders that a crash left half written.
   void remove_leftovers() const;
-  // Everything of a run that this folder holds, logs and all; what others put there stays.
-  void remove_run() const;
 
  private:
   void write_side_files(const std::string& folder, SideFiles which) const;
   void write_adapter(const std::string& folder, const WeightsOfSlice& weights) const;
   void require_room(const std::string& what) const;
   void write_model(const std::string& folder, const WeightsOfSlice& weights, const ProgressSink& progress) const;
+  // A fresh folder beside its final place, filled by `fill` or gone again; returns the files in it.
+  std::vector<std::string> write_unfinished(const std::string& name,
+                                            const std::function<void(const std::string& folder)>& fill) const;
+  void remove_unfinished(const std::string& name) const;
+  // Moves files of an unfinished folder to their names in the run's folder, behind `prefix`; what makes a reader see
+  // the weights goes last.
+  void put_in_place(const std::string& unfinished, const std::string& prefix,
+                    const std::vector<std::string>& names) const;
 
   Parts parts_;
 };

@@ -111,7 +111,9 @@ AppendFile open_log(const RunLogPlace& place, std::optional<std::uint64_t> last_
 AppendFile open_events(const RunLogPlace& place) {
   const std::string folder = fmt::format("{}/runs/{}", place.output_dir, place.run_name);
   make_folder(folder);
-  return {place.files, place.engine, new_event_path(place.files, folder, seconds_since_1970(place))};
+  const std::string path = new_event_path(place.files, folder, seconds_since_1970(place));
+  place.claim(path.substr(place.output_dir.size() + 1));
+  return {place.files, place.engine, path};
 }
 
 }  // namespace

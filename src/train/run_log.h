@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -30,6 +31,8 @@ struct RunLogPlace {
   const Clock& wall_clock;  // since 1970
   std::string output_dir;   // made if absent
   std::string run_name;     // of the folder under runs/ and of the picture; a resumed run keeps it
+  // Told of a file's path in output_dir before the file is made.
+  std::function<void(const std::string& name)> claim = [](const std::string&) {};
 };
 
 struct RunProgress {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/cpu.h"
+#include "base/log.h"
 #include "model/adapter_layout.h"
 #include "model/slice_layout.h"
 #include "plan/step_memory.h"
@@ -88,12 +89,41 @@ Plan plan_with_staging(const PlanRequest& request) {
   return plan;
 }
 
+// Commits by time take room on the drives for one more version of the state. A run that may end before the first of
+// them has none, and so has one whose drives lack the room, unless the user asked for them.
+Plan plan_with_commits(const PlanRequest& request) {
+  constexpr double kSurelyShorter = 0.5;  // of the interval: forecasts err by less
+  Plan plan = plan_with_staging(request);
+  const std::uint64_t bytes = commit_bytes(request.arch, plan.schedule, plan.buffers);
+  if (bytes == 0 || !request.checkpoints || request.budgets.drives == 0) return plan;
+  const CommitPlan commits = plan_commits(request.machine, bytes, request.commit_every_s);
+  if (plan.run_s() < commits.every_s * kSurelyShorter && !request.commit_every_s) return plan;
+  PlanRequest timed = request;
+  timed.checkpoints->has_commits_between = true;
+  try {
+    plan = plan_with_staging(timed);
+  } catch (const NoPlanFits&) {
+    if (request.commit_every_s) throw;
+    log_warning("the drives have no room for commits between checkpoints: a crash loses what came after the last one");
+    return plan;
+  }
+  const std::uint64_t timed_bytes = commit_bytes(request.arch, plan.schedule, plan.buffers);
+  if (timed_bytes > 0) plan.commits = plan_commits(request.machine, timed_bytes, request.commit_every_s);
+  return plan;
+}
+
 }  // namespace
 
 TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_bytes) {
   const bool is_cpu = machine.device.kind == Processor::kCpu;
   Machine left = machine;
   for (MachineDrive& drive : left.drives) drive.size_bytes -= std::min(drive.size_bytes, kDriveMarginBytes);
+  if (!is_cpu && machine.device.shares_host_memory) {
+    // Two budgets of one memory. The card's is at most a half of it: what is at home in host memory is there once.
+    return {.device = std::min(machine.device.size_bytes, free_host_bytes) / 100 * 45,
+            .host = free_host_bytes / 100 * 45,
+            .drives = left.drives_size_bytes()};
+  }
   return {.device = is_cpu ? free_host_bytes / 100 * 30 : machine.device.size_bytes / 100 * 95,
           .host = free_host_bytes / 100 * (is_cpu ? 40 : 90),
           .drives = left.drives_size_bytes()};
@@ -143,6 +173,7 @@ PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
   request.accumulation = static_cast<std::int64_t>(config.gradient_accumulation_steps);
   request.num_steps = shape.num_steps;
   request.checkpoints = shape.checkpoints;
+  request.commit_every_s = config.commit_every_s;
   request.budgets = {.device = config.gpu_memory_bytes.value_or(shape.default_budgets.device),
                      .host = config.host_memory_bytes.value_or(shape.default_budgets.host),
                      .drives = shape.default_budgets.drives};
@@ -163,13 +194,14 @@ PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
 }
 
 RunPlan plan_run(const PlanRequest& request, std::size_t num_threads, const DeviceChoice& device) {
-  RunPlan run{.plan = plan_with_staging(request)};
+  RunPlan run{.plan = plan_with_commits(request)};
   run.memory = {.schedule = run.plan.schedule,
                 .buffers = run.plan.buffers,
                 .device_bytes = request.budgets.device,
                 .host_bytes = request.budgets.host,
                 .device = device,
-                .num_threads = num_threads};
+                .num_threads = num_threads,
+                .commit_every_s = run.plan.commits ? run.plan.commits->every_s : 0};
   return run;
 }
 

@@ -30,6 +30,17 @@ TEST(RunPlan, TheDriveIsThatOfTheOutputFolderOrOfWhatIsThereOfItsPath) {
   EXPECT_THAT(drive_directories(config), testing::ElementsAre(place.path() + "/runs", place.path(), place.path()));
 }
 
+TEST(RunPlan, MemoryThatACardSharesWithTheHostIsCountedOnce) {
+  Machine machine = slow_machine();
+  machine.device.kind = Processor::kGpu;
+  machine.device.size_bytes = 128 * kGiB;
+  EXPECT_GT(default_budgets(machine, 100 * kGiB).device + default_budgets(machine, 100 * kGiB).host, 200 * kGiB);
+  machine.device.shares_host_memory = true;
+  EXPECT_LE(default_budgets(machine, 100 * kGiB).device + default_budgets(machine, 100 * kGiB).host, 90 * kGiB);
+  machine.device.size_bytes = 10 * kGiB;
+  EXPECT_LE(default_budgets(machine, 100 * kGiB).device, 10 * kGiB);
+}
+
 TEST(RunPlan, OfEachDriveTheLastBytesAreNobodys) {
   Machine machine = slow_machine();
   machine.drives[0].size_bytes = kGiB;

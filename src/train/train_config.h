@@ -86,6 +86,7 @@ struct TrainConfig {
   RunStrategy save_strategy = RunStrategy::kEpoch;
   StepInterval save_steps{.steps = 500};
   std::optional<std::uint64_t> save_total_limit;
+  std::optional<double> commit_every_s;  // where state lives in memory; empty: as the plan finds
   StepInterval logging_steps{.steps = 1};
   RunStrategy eval_strategy = RunStrategy::kNo;
   StepInterval eval_steps{.steps = 1};

@@ -352,5 +352,17 @@ TEST(TrainConfig, DeepNestingAndAliasBombsAreRefusedBeforeTheyGrow) {
   EXPECT_EQ(with("weight_decay: &x 0.1\nwarmup_ratio: *x\n").warmup_ratio, 0.1);
 }
 
+TEST(TrainConfig, CommitsComeByTimeInAnyUnit) {
+  const auto seconds_of = [](const std::string& value) { return with("commit_every: " + value + "\n").commit_every_s; };
+  EXPECT_EQ(seconds_of("auto"), std::nullopt);
+  EXPECT_EQ(seconds_of("90s"), 90);
+  EXPECT_EQ(seconds_of("1.5 h"), 5400);
+  EXPECT_EQ(seconds_of("20min"), 1200);
+  EXPECT_EQ(seconds_of("600"), 600);
+  for (const char* const none : {"0", "-3s", "soon", "10 weeks", "1e99h"}) {
+    EXPECT_THROW(seconds_of(none), InvalidInput) << none;
+  }
+}
+
 }  // namespace
 }  // namespace sluice

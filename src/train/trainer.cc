@@ -195,9 +195,21 @@ void Trainer::save(const TrainObserver& observer) {
       position_.step, [&](std::size_t slice_idx) { return session.weights(slice_idx); },
       [&](const std::string& folder) { parts_.log->save_state(folder); });
   drop_old_checkpoints();
+  committed_ns_ = parts_.clock->now_ns();
   parts_.log->save();
   observer.on_saved(parts_.folder->path(name));
   if (position_.step < total_steps_) session.reserve_space();  // the checkpoint has taken what steps were to use
+}
+
+void Trainer::commit_if_due(const TrainObserver& observer) {
+  TrainingSession& session = *parts_.session;
+  if (parts_.commit_every_s <= 0 || session.commits_every_step()) return;
+  const double since_s = static_cast<double>(parts_.clock->now_ns() - committed_ns_) * 1e-9;
+  if (since_s < parts_.commit_every_s) return;
+  session.commit(position_.to_note());
+  committed_ns_ = parts_.clock->now_ns();
+  observer.on_commit(position_.step, parts_.commit_every_s);
+  session.reserve_space();  // the commit has taken what the next one was to use
 }
 
 // As Hugging Face's Trainer: the newest stay, and the best counts as the second newest. Where one alone may stay, the
@@ -237,6 +249,7 @@ RunEnd Trainer::end_step(const TrainObserver& observer, const ProgressSink& prog
   const bool interrupted = progress.interrupted();
   if (interrupted && !is_last) end = RunEnd::kInterrupted;
   if (is_due(config_.save_strategy, config_.save_steps) && !interrupted && !is_saved()) save(observer);
+  if (end == RunEnd::kFinished && !is_last) commit_if_due(observer);
   return end;
 }
 
@@ -313,6 +326,7 @@ RunSummary Trainer::run_steps(const TrainObserver& observer, const ProgressSink&
   const std::uint64_t first_step = position_.step;
   double loss_sum = 0;
   double later_seconds = 0;
+  committed_ns_ = parts_.clock->now_ns();
   if (position_.step > 0) summary.end = end_step(observer, progress);
   while (position_.step < total_steps_ && summary.end == RunEnd::kFinished) {
     const StepReport report = run_step();

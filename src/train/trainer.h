@@ -53,6 +53,8 @@ struct TrainObserver {
   std::function<void(const StepReport&)> on_step = [](const StepReport&) {};
   std::function<void(std::uint64_t step, double loss)> on_evaluation = [](std::uint64_t, double) {};
   std::function<void(const std::string& what)> on_saved = [](const std::string&) {};
+  // A commit between checkpoints, and the time until the next.
+  std::function<void(std::uint64_t step, double next_in_s)> on_commit = [](std::uint64_t, double) {};
 };
 
 enum class RunEnd : std::uint8_t { kFinished, kEarlyStop, kInterrupted };
@@ -77,6 +79,7 @@ class Trainer {
     RunFolder* folder = nullptr;
     RunLog* log = nullptr;
     const Clock* clock = nullptr;
+    double commit_every_s = 0;  // 0: commits come with checkpoints and at the end
   };
   // `position`: where the session is.
   Trainer(Parts parts, RunPosition position, std::uint64_t total_steps);
@@ -98,6 +101,7 @@ class Trainer {
   void evaluate_and_judge(const TrainObserver& observer);
   bool is_saved() const;
   void save(const TrainObserver& observer);
+  void commit_if_due(const TrainObserver& observer);
   void drop_old_checkpoints();
   void save_model(const TrainObserver& observer, const ProgressSink& progress);
   void keep_last_step();
@@ -112,6 +116,7 @@ class Trainer {
   RunPosition position_;
   std::uint64_t total_steps_;
   LrSchedule schedule_;
+  std::int64_t committed_ns_ = 0;  // when the last commit was, or the run began
 };
 
 }  // namespace sluice

@@ -18,8 +18,13 @@
 #include "format/whole_file.h"
 #include "io/threads/threads_engine.h"
 #include "model/own_head.h"
+#include "train/config_paths.h"
+#include "train/output_dir.h"
+#include "train/remake_run_record.h"
 #include "train/resumed_config.h"
 #include "train/run_checkpoints.h"
+#include "train/run_inputs.h"
+#include "train/run_stores.h"
 #include "train/trained_model.h"
 #include "train/wall_clock.h"
 
@@ -27,9 +32,9 @@ namespace sluice {
 namespace {
 
 constexpr std::string_view kConfigName = "config.yaml";
-constexpr std::string_view kRunName = "run.json";
 constexpr std::string_view kPlanName = "plan.json";
-constexpr const char* kSkipBad = "skip_bad";  // a run that goes on without bad rows does so when it is resumed
+constexpr const char* kTrainTokens = "data/train.tokens";
+constexpr const char* kHeldOutTokens = "data/held-out.tokens";
 
 // Nothing where the rows say.
 std::optional<RowSchema> schema_of(const DatasetChoice& dataset) {
@@ -48,25 +53,30 @@ std::string folder_name(const std::string& path) {
   return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }
 
-// A store of its own for every run, also where runs share drives.
-std::vector<std::string> choose_directories(const TrainConfig& config) {
-  if (config.cache.empty()) return {config.output_dir + "/state"};
-  const std::string whole = std::filesystem::absolute(config.output_dir).lexically_normal().string();
-  const std::string name = fmt::format("{}-{:08x}", folder_name(config.output_dir),
-                                       static_cast<std::uint32_t>(xxh3(std::as_bytes(std::span(whole)))));
-  std::vector<std::string> directories;
-  for (const std::string& directory : config.cache) directories.push_back(fmt::format("{}/{}", directory, name));
-  return directories;
+// Files of a run's folder whose names are always the same.
+std::vector<std::string> usual_names() {
+  return {std::string(kConfigName), std::string(kPlanName), "trainer_log.jsonl", std::string(kTrainerStateName),
+          "loss_curve.svg",         kTrainTokens,           kHeldOutTokens};
 }
 
 }  // namespace
 
 std::vector<std::string> TrainingJob::store_directories_of(const TrainConfig& config) {
-  return choose_directories(config);
+  PosixFileSystem files;
+  ThreadsEngine engine(1);
+  const std::optional<RunRecord> record = RunManifest::read(files, engine, config.output_dir);
+  return record && record->has_begun ? store_paths(*record, config.output_dir) : std::vector<std::string>();
 }
 
 bool TrainingJob::holds_run(const std::string& run_dir) {
-  return std::filesystem::exists(run_dir + "/" + std::string(kRunName));
+  PosixFileSystem files;
+  ThreadsEngine engine(1);
+  try {
+    const std::optional<RunRecord> record = RunManifest::read(files, engine, run_dir);
+    if (record) return record->has_begun;
+  } catch (const FormatError&) {  // a damaged record is made anew
+  }
+  return looks_like_run(files, run_dir);
 }
 
 std::uint64_t TrainingJob::step_of_checkpoint(const std::string& run_dir, const std::string& checkpoint) {
@@ -97,56 +107,43 @@ TrainConfig TrainingJob::config_of(const std::string& run_dir, const std::vector
   }
   const TrainConfig begun = read_train_config(path).config;
   TrainConfig config = overrides.empty() ? begun : read_train_config(path, overrides, home_of).config;
-  if (config.output_dir != begun.output_dir) {
+  std::error_code failure;
+  if (config.output_dir != begun.output_dir && !std::filesystem::equivalent(config.output_dir, run_dir, failure)) {
     throw InvalidInput("output_dir: a run goes on in its own folder; move the folder instead");
   }
   config.output_dir = run_dir;  // it may have been moved
-  return config;
+  return with_absolute_paths(std::move(config), std::filesystem::current_path().string());
 }
 
-TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_rows, const ProgressSink& progress)
+TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_rows, const ProgressSink& progress,
+                         ChangedInputs changed)
     : config_(config),
       start_(start),
       bad_rows_(bad_rows),
       engine_(std::make_unique<ThreadsEngine>(4)),
       wall_clock_(std::make_unique<WallClock>()) {
-  if (start == JobStart::kResume) require_resumable(config_of(config_.output_dir), config_, config_.output_dir);
+  if (start == JobStart::kResume) {
+    require_resumable(config_of(config_.output_dir), config_, config_.output_dir);
+  } else {
+    require_own_output_dir(config_);
+    require_empty_output_dir(files_, config_);
+  }
   model_ = describe_trained_model(files_, config_.base_model, config_);
   checkpoint_ = std::make_unique<Checkpoint>(files_, *engine_, config_.base_model);
   model_ = with_own_head(std::move(model_), *checkpoint_);
   slices_ = std::make_unique<CheckpointSlices>(*checkpoint_, model_);
   text_ = load_model_text(config_.base_model, config_.chat_template);
-  store_directories_ = choose_directories(config_);
+  take_folder(progress, changed);
   folder_ = std::make_unique<RunFolder>(RunFolder::Parts{.files = &files_,
                                                          .engine = engine_.get(),
+                                                         .manifest = manifest_.get(),
                                                          .model = &model_,
                                                          .base_model = config_.base_model,
                                                          .chat_template = text_.own_template,
                                                          .output_dir = config_.output_dir,
                                                          .dtype = config_.dtype});
-  lock_ = files_.lock(config_.output_dir);
-  const std::string run_path = folder_->path(std::string(kRunName));
-  if (start == JobStart::kNew) {
-    if (holds_run(config_.output_dir) && !config_.overwrite_output_dir) {
-      throw InvalidInput(
-          fmt::format("{0} holds a run already: go on with 'sluice resume {0}', choose another output_dir, or replace "
-                      "it with overwrite_output_dir=true",
-                      config_.output_dir));
-    }
-    started_unix_s_ = wall_clock_->now_ns() / 1'000'000'000;
-  } else {
-    const nlohmann::json run = read_json_file(run_path, kMiB);
-    if (!run.contains("started_unix_s") || !run["started_unix_s"].is_number_integer()) {
-      throw FormatError(fmt::format("{}: there is no number started_unix_s", run_path));
-    }
-    started_unix_s_ = run["started_unix_s"].get<std::int64_t>();
-    if (run.value(kSkipBad, nlohmann::json(false)) == true) bad_rows_ = BadRows::kSkip;
-  }
-
-  train_data_ = prepare(config_.datasets, "train", progress);
-  if (!config_.test_datasets.empty()) {
-    held_out_data_ = prepare(config_.test_datasets, "held-out", progress);
-  }
+  train_data_ = prepare(config_.datasets, kTrainTokens, progress);
+  if (!config_.test_datasets.empty()) held_out_data_ = prepare(config_.test_datasets, kHeldOutTokens, progress);
   split_ = split_examples(train_data_->num_examples(), held_out_data_ ? 0 : config_.val_set_size, config_.seed);
   const BatchOptions batches{.sequence_len = config_.sequence_len,
                              .micro_batch_size = config_.micro_batch_size,
@@ -198,10 +195,11 @@ PreparedData TrainingJob::prepare(const std::vector<DatasetChoice>& datasets, co
     are_alike = are_alike && source.own_schemas.back() == source.schema;
   }
   if (are_alike) source.own_schemas.clear();
-  make_model_folder(folder_->path("data"));
+  manifest_->claim(name);
+  make_model_folder(std::filesystem::path(folder_->path(name)).parent_path().string());
   return prepare_data({.files = files_,
                        .engine = *engine_,
-                       .path = folder_->path("data/" + name + ".tokens"),
+                       .path = folder_->path(name),
                        .source = std::move(source),
                        .maker = maker,
                        .bad_rows = bad_rows_},
@@ -213,8 +211,11 @@ std::uint64_t TrainingJob::num_held_out_examples() const {
 }
 
 void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, const ProgressSink& progress) {
-  if (start_ == JobStart::kNew && config_.overwrite_output_dir) remove_old_run();
-  if (start_ == JobStart::kResume) require_state();
+  if (start_ == JobStart::kNew) {
+    begin_record(progress);
+  } else {
+    require_state();
+  }
   for (const std::string& directory : store_directories_) make_model_folder(directory);
   session_ = std::make_unique<TrainingSession>(SessionOptions{.model = &model_,
                                                               .schedule = memory.schedule,
@@ -228,54 +229,134 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
                                                               .seed = config_.seed,
                                                               .trace = memory.trace,
                                                               .direct_storage = config_.direct_storage});
+  commit_every_s_ = memory.commit_every_s;
   if (return_step_) restore_checkpoint();
   const std::optional<std::string> note = session_->committed_note();
   if (note) position_ = RunPosition::from_note(*note);
-  if (note && start_ == JobStart::kNew && position_.step > 0) {
-    throw InvalidInput(fmt::format("{} holds the state of another run: choose another cache directory or remove it",
-                                   store_directories_.front()));
-  }
   if (note && start_ == JobStart::kResume) {
     drop_strays();
     session_->resume(*slices_);
     if (return_step_) forget_lost_best();
   } else {
-    // Where a new run finds a beginning, another was ended before it had made a step.
     position_ = {};
     session_->begin(*slices_, position_.to_note(), progress);
   }
-  folder_->remove_leftovers();
-  write_whole_file(files_, *engine_, folder_->path(std::string(kConfigName)), write_as_run(config_));
-  if (start_ == JobStart::kNew) {
-    write_whole_file(
-        files_, *engine_, folder_->path(std::string(kRunName)),
-        nlohmann::ordered_json{{"started_unix_s", started_unix_s_}, {kSkipBad, bad_rows_ == BadRows::kSkip}}.dump(2) +
-            "\n");
+  for (const std::string& directory : store_directories_) {
+    write_store_owner(
+        files_, *engine_, directory,
+        {.run_id = manifest_->record().id, .output_dir = config_.output_dir, .started_unix_s = started_unix_s_});
   }
+  folder_->remove_leftovers();
+  manifest_->claim(usual_names());
+  write_whole_file(files_, *engine_, folder_->path(std::string(kConfigName)), write_as_run(config_));
   write_whole_file(files_, *engine_, folder_->path(std::string(kPlanName)), plan_json + "\n");
   open_log();
+  manifest_->set_begun();
 }
 
-void TrainingJob::remove_old_run() {
-  if (holds_run(config_.output_dir)) {
-    log_warning(fmt::format("overwrite_output_dir: the run in {} and its checkpoints are removed", config_.output_dir));
-  }
-  std::vector<std::string> stores = store_directories_;
-  if (std::filesystem::exists(folder_->path(std::string(kConfigName)))) {
-    try {
-      // The old run may have had other cache directories.
-      for (const std::string& directory : choose_directories(config_of(config_.output_dir))) {
-        stores.push_back(directory);
-      }
-    } catch (const Error& error) {
-      log_warning(fmt::format("what the old run left in its cache directories stays there: {}", error.what()));
+void TrainingJob::take_folder(const ProgressSink& progress, ChangedInputs changed) {
+  manifest_ = std::make_unique<RunManifest>(files_, *engine_, config_.output_dir);
+  if (start_ == JobStart::kResume) {
+    manifest_->set_record(standing_record());
+    find_moved_stores();
+    require_own_stores();
+    require_same_inputs(progress, changed);
+    started_unix_s_ = manifest_->record().started_unix_s;
+    if (manifest_->record().skip_bad) bad_rows_ = BadRows::kSkip;
+  } else {
+    const std::optional<RunRecord> found = RunManifest::read(files_, *engine_, config_.output_dir);
+    if (found && found->has_begun && !config_.overwrite_output_dir) {
+      throw InvalidInput(
+          fmt::format("{0} holds a run already: go on with 'sluice resume {0}', choose another output_dir, or replace "
+                      "it with overwrite_output_dir=true",
+                      config_.output_dir));
+    }
+    started_unix_s_ = wall_clock_->now_ns() / 1'000'000'000;
+    next_record_ = {.id = new_run_id(), .started_unix_s = started_unix_s_, .skip_bad = bad_rows_ == BadRows::kSkip};
+    next_record_.stores = new_store_directories(config_, next_record_.id);
+    if (found) {
+      manifest_->set_record(*found);
+      if (!found->has_begun) manifest_->start_over(next_record_);
+    } else {
+      require_empty_output_dir(files_, config_);  // again, now that no other process may start there
+      manifest_->set_record(next_record_);
     }
   }
-  folder_->remove_run();
-  for (const std::string& directory : stores) {
+  const RunRecord& record = start_ == JobStart::kResume ? manifest_->record() : next_record_;
+  store_directories_ = store_paths(record, config_.output_dir);
+}
+
+// A record that was lost or damaged is made anew from what the folder and the state have.
+RunRecord TrainingJob::standing_record() const {
+  std::string why = "missing";
+  try {
+    if (const std::optional<RunRecord> record = RunManifest::read(files_, *engine_, config_.output_dir)) return *record;
+  } catch (const FormatError& failure) {
+    why = failure.what();
+  }
+  log_warning(fmt::format("{} of {} is made anew: {}", kRunRecordName, config_.output_dir, why));
+  return remake_run_record(files_, *engine_, config_, wall_clock_->now_ns() / 1'000'000'000);
+}
+
+// The configuration may say that the drives have other mount points now.
+void TrainingJob::find_moved_stores() {
+  if (config_.cache.empty() || config_.cache == config_of(config_.output_dir).cache) return;
+  RunRecord record = manifest_->record();
+  record.stores = find_stores(files_, *engine_, config_.cache, record.id);
+  manifest_->set_record(std::move(record));
+}
+
+void TrainingJob::require_own_stores() const {
+  const RunRecord& record = manifest_->record();
+  for (const std::string& store : record.stores) {
+    if (!store.starts_with('/')) continue;  // it lies in the run's folder and goes where that goes
+    const std::optional<StoreOwner> owner = read_store_owner(files_, *engine_, store);
+    if (!owner) continue;
+    if (owner->run_id != record.id) {
+      throw InvalidInput(
+          fmt::format("the state in {} is that of another run, which was in {}: name the cache folders of "
+                      "this run (cache=[...])",
+                      store, owner->output_dir));
+    }
     std::error_code failure;
-    std::filesystem::remove_all(directory, failure);
-    if (failure) throw IoError(failure.value(), fmt::format("could not remove {}: {}", directory, failure.message()));
+    const bool is_here = std::filesystem::equivalent(owner->output_dir, config_.output_dir, failure);
+    if (!is_here && owner_is_there(files_, *engine_, *owner)) {
+      throw InvalidInput(
+          fmt::format("{} is a copy of the run in {}, and both would change the one state in {}: go on with "
+                      "that run, or delete its folder first",
+                      config_.output_dir, owner->output_dir, store));
+    }
+  }
+}
+
+void TrainingJob::require_same_inputs(const ProgressSink& progress, ChangedInputs changed) {
+  std::vector<RunInput> now = fingerprint_inputs(config_, progress);
+  const std::vector<RunInput>& begun = manifest_->record().inputs;
+  const std::vector<std::string> changes = begun.empty() ? std::vector<std::string>() : changed_inputs(begun, now);
+  if (!changes.empty()) {
+    const std::string text = fmt::format("{}", fmt::join(changes, "; "));
+    if (changed == ChangedInputs::kRefuse) {
+      throw InvalidInput(
+          fmt::format("the run in {} cannot go on as it began: {}; put back what it began with, or go on "
+                      "all the same with --accept-changes",
+                      config_.output_dir, text));
+    }
+    log_warning(fmt::format("going on with what has changed: {}", text));
+  }
+  manifest_->set_inputs(std::move(now));
+}
+
+// A new run takes the place of the one in its folder only when all else is ready.
+void TrainingJob::begin_record(const ProgressSink& progress) {
+  next_record_.inputs = fingerprint_inputs(config_, progress);
+  for (const char* const name : {kTrainTokens, kHeldOutTokens}) {
+    if (files_.exists(folder_->path(name))) next_record_.files.insert(name);
+  }
+  if (manifest_->record().has_begun) {
+    log_warning(fmt::format("overwrite_output_dir: the run in {} and its checkpoints are removed", config_.output_dir));
+    manifest_->start_over(next_record_);
+  } else {
+    manifest_->set_record(next_record_);
   }
 }
 
@@ -318,10 +399,10 @@ void TrainingJob::drop_strays() {
 void TrainingJob::require_state() const {
   for (const std::string& directory : store_directories_) {
     if (std::filesystem::exists(directory)) continue;
-    throw InvalidInput(
-        fmt::format("the state of the run in {} is not there: '{}' is gone; mount its drive, or start again with "
-                    "overwrite_output_dir=true",
-                    config_.output_dir, directory));
+    throw InvalidInput(fmt::format(
+        "the state of the run in {} is not there: '{}' is gone; mount its drive, or say where its cache folders "
+        "are now (cache=[...])",
+        config_.output_dir, directory));
   }
 }
 
@@ -340,7 +421,8 @@ void TrainingJob::open_log() {
                           .clock = clock_,
                           .wall_clock = *wall_clock_,
                           .output_dir = config_.output_dir,
-                          .run_name = folder_name(config_.output_dir)};
+                          .run_name = folder_name(config_.output_dir),
+                          .claim = [this](const std::string& name) { manifest_->claim(name); }};
   TrainerState state{.max_steps = total_steps_,
                      .num_train_epochs = config_.num_epochs,
                      .logging_steps = config_.logging_steps.resolve(total_steps_),
@@ -353,9 +435,13 @@ void TrainingJob::open_log() {
   }
   if (std::filesystem::exists(folder_->path(std::string(kTrainerStateName)))) {
     // The rest is as the configuration has it now.
-    TrainerState before = read_trainer_state(files_, *engine_, config_.output_dir);
-    state.epoch = before.epoch;
-    state.log_history = std::move(before.log_history);
+    try {
+      TrainerState before = read_trainer_state(files_, *engine_, config_.output_dir);
+      state.epoch = before.epoch;
+      state.log_history = std::move(before.log_history);
+    } catch (const FormatError& failure) {
+      log_warning(fmt::format("{}; it is made anew from trainer_log.jsonl", failure.what()));
+    }
   }
   state.rewind(position_.step);
   state.global_step = position_.step;
@@ -375,7 +461,8 @@ RunSummary TrainingJob::run(const TrainObserver& observer, const ProgressSink& p
                    .held_out = held_out_.get(),
                    .folder = folder_.get(),
                    .log = log_.get(),
-                   .clock = &clock_},
+                   .clock = &clock_,
+                   .commit_every_s = commit_every_s_},
                   position_, total_steps_);
   return trainer.run(observer, progress);
 }

@@ -20,6 +20,7 @@
 #include "format/checkpoint.h"
 #include "train/run_folder.h"
 #include "train/run_log.h"
+#include "train/run_manifest.h"
 #include "train/train_config.h"
 #include "train/trainer.h"
 #include "train/training_session.h"
@@ -27,6 +28,9 @@
 namespace sluice {
 
 enum class JobStart : std::uint8_t { kNew, kResume };
+
+// Whether a run goes on where the files that it was made from have changed.
+enum class ChangedInputs : std::uint8_t { kRefuse, kAccept };
 
 // A run that goes on from one of its checkpoints, and what it gives up for that.
 struct GoingBack {
@@ -44,13 +48,15 @@ struct JobMemory {
   DeviceChoice device;
   std::size_t num_threads = 1;
   LaneTrace* trace = nullptr;  // may be null
+  double commit_every_s = 0;   // by time; 0: no such commits
 };
 
 class TrainingJob {
  public:
   // Reads the model's description and prepares its data. Throws InvalidInput for what cannot be: no data, bad rows, a
   // folder that holds another run, an adapter on what the model does not have.
-  TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_rows, const ProgressSink& progress);
+  TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_rows, const ProgressSink& progress,
+              ChangedInputs changed = ChangedInputs::kRefuse);
   ~TrainingJob();
 
   const TrainConfig& config() const { return config_; }
@@ -79,9 +85,12 @@ class TrainingJob {
   // The step of `checkpoint`, a name such as checkpoint-4 or its folder. Throws InvalidInput where it is not a
   // checkpoint's name, or the folder is not of the run in `run_dir`.
   static std::uint64_t step_of_checkpoint(const std::string& run_dir, const std::string& checkpoint);
+  // Before a file is created in the run's folder, its name there. Throws InvalidInput where another file has it.
+  void claim(const std::string& name) { manifest_->claim(name); }
+
   // Whether a run has begun in this folder.
   static bool holds_run(const std::string& run_dir);
-  // Where the state of such a run goes, one a drive.
+  // Where the state of the run in output_dir is, one a drive; none where there is no run yet.
   static std::vector<std::string> store_directories_of(const TrainConfig& config);
   // The configuration that a run folder was made with, and what is to change.
   static TrainConfig config_of(const std::string& run_dir, const std::vector<std::string>& overrides = {},
@@ -90,7 +99,14 @@ class TrainingJob {
  private:
   PreparedData prepare(const std::vector<DatasetChoice>& datasets, const std::string& name,
                        const ProgressSink& progress);
-  void remove_old_run();
+  // Takes output_dir for this process and finds out which run is in it.
+  void take_folder(const ProgressSink& progress, ChangedInputs changed);
+  RunRecord standing_record() const;
+  void begin_record(const ProgressSink& progress);
+  void require_same_inputs(const ProgressSink& progress, ChangedInputs changed);
+  void find_moved_stores();
+  // Refuses a state that belongs to another run, or to the run that this one is a copy of.
+  void require_own_stores() const;
   void restore_checkpoint();
   // What a crash may have left: snapshots without a folder, folders of steps that were given up.
   void drop_strays();
@@ -102,7 +118,7 @@ class TrainingJob {
   TrainConfig config_;
   JobStart start_;
   BadRows bad_rows_;
-  PosixFileSystem files_;
+  mutable PosixFileSystem files_;  // it has no state
   std::unique_ptr<IoEngine> engine_;
   SteadyClock clock_;
   std::unique_ptr<Clock> wall_clock_;
@@ -116,11 +132,13 @@ class TrainingJob {
   std::unique_ptr<BatchLoader> train_, held_out_;
   std::uint64_t total_steps_ = 0;
   std::vector<std::string> store_directories_;
+  RunRecord next_record_;  // of a new run, until it is the folder's
+  std::unique_ptr<RunManifest> manifest_;
   std::unique_ptr<RunFolder> folder_;
-  std::unique_ptr<DirectoryLock> lock_;
   std::optional<std::uint64_t> return_step_;
   std::function<void(const GoingBack&)> announce_return_;
   std::unique_ptr<TrainingSession> session_;
+  double commit_every_s_ = 0;
   RunPosition position_;
   std::unique_ptr<RunLog> log_;
 };

@@ -44,7 +44,9 @@ class PinnedPages {
 }  // namespace
 
 CudaDevice::CudaDevice(const CudaDeviceOptions& options)
-    : card_idx_(options.card_idx), ranges_(round_down(options.arena_bytes, kAlignment), kAlignment) {
+    : card_idx_(options.card_idx),
+      ranges_(round_down(options.arena_bytes, kAlignment), kAlignment),
+      host_pins_(std::make_shared<HostPins>(options.pinnable_bytes)) {
   int num_cards = 0;
   require(cudaGetDeviceCount(&num_cards), "cudaGetDeviceCount");
   if (card_idx_ < 0 || card_idx_ >= num_cards) {
@@ -54,6 +56,10 @@ CudaDevice::CudaDevice(const CudaDeviceOptions& options)
   require(cudaGetDeviceProperties(&properties, card_idx_), "cudaGetDeviceProperties");
   name_ = properties.name;
   num_multiprocessors_ = properties.multiProcessorCount;
+  shared_bytes_per_block_ = static_cast<int>(properties.sharedMemPerBlockOptin);
+  if (const int pretended = options.pretend.shared_bytes_per_block; pretended > 0) {
+    shared_bytes_per_block_ = std::min(shared_bytes_per_block_, pretended);
+  }
   make_current();
   failures_ = std::make_shared<DeviceFailures>();
   arena_ = {take_arena(ranges_.size()), ranges_.size()};
@@ -115,9 +121,16 @@ Buffer CudaDevice::allocate(std::uint64_t size_bytes, std::string_view who) {
 
 Buffer CudaDevice::allocate_pinned(std::uint64_t size_bytes) {
   make_current();
+  if (!host_pins_->take(size_bytes)) {
+    auto memory = std::make_shared<PageMemory>(size_bytes);  // owned by the buffer's give-back alone
+    memory->populate();
+    host_pins_->add_staged(memory->bytes());
+    return Buffer(memory->bytes(),
+                  [memory, pins = host_pins_](std::span<std::byte> bytes) { pins->remove_staged(bytes); });
+  }
   auto memory = std::make_shared<PinnedPages>(size_bytes);  // owned by the buffer's give-back alone
   const std::span<std::byte> bytes = memory->bytes();
-  return Buffer(bytes, [memory](std::span<std::byte>) {});
+  return Buffer(bytes, [memory, pins = host_pins_](std::span<std::byte> given) { pins->give_back(given.size()); });
 }
 
 std::uint64_t CudaDevice::free_bytes() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A card as a device. Its memory is taken at once, exactly the arena asked for; buffers and the kernels' scratch are
-// parts of that. Pinned memory is page memory that the driver was told of, so direct I/O may use it. Thread-safe.
+// parts of that. Pinned memory is page memory that the driver was told of, so direct I/O may use it. Where the driver
+// pins only a little, large buffers beyond that are not pinned, and streams copy them through a slot each. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "base/range_allocator.h"
 #include "device/cuda/device_failures.h"
+#include "device/cuda/host_pins.h"
 #include "device/cuda/profiler_range.h"
 #include "device/cuda/scratch.h"
 #include "device/cuda_plugin.h"
@@ -45,6 +47,9 @@ class CudaDevice : public Device {
   int card_idx() const { return card_idx_; }
   std::span<std::byte> arena() const { return arena_; }
   int num_multiprocessors() const { return num_multiprocessors_; }
+  // Shared memory that a block of threads may ask for.
+  int shared_bytes_per_block() const { return shared_bytes_per_block_; }
+  const HostPins& host_pins() const { return *host_pins_; }
   // Every thread that calls CUDA for this card does so first.
   void make_current() const;
   ScratchMemory& scratch() { return *scratch_; }
@@ -56,10 +61,12 @@ class CudaDevice : public Device {
   int card_idx_;
   std::string name_;
   int num_multiprocessors_ = 0;
+  int shared_bytes_per_block_ = 0;
   std::span<std::byte> arena_;
   mutable std::mutex mutex_;
   RangeAllocator ranges_;
   std::uint64_t peak_bytes_ = 0;
+  std::shared_ptr<HostPins> host_pins_;       // shared with buffers of host memory, which may outlive the device
   std::shared_ptr<DeviceFailures> failures_;  // shared with streams and events
   std::unique_ptr<ScratchMemory> scratch_;
   std::shared_ptr<Kernels> kernels_;

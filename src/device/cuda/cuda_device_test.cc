@@ -48,6 +48,11 @@ class CudaDeviceTest : public ::testing::Test {
   }
 
   Device& card() { return *card_; }
+  // Instead of the card as it was made.
+  void use_card(const CudaDeviceOptions& options) {
+    card_.reset();
+    card_ = plugin_->make_device(options);
+  }
 
  private:
   std::unique_ptr<CudaPlugin> plugin_;
@@ -83,6 +88,34 @@ TEST_F(CudaDeviceTest, CopiesThereAndBack) {
   stream->synchronize();
   EXPECT_TRUE(std::all_of(pageable.begin(), pageable.end() - 1, [](std::byte b) { return b == std::byte{0}; }));
   EXPECT_EQ(pageable.back(), host.bytes()[size - 1]);
+}
+
+// As under Windows' subsystem for Linux, where the driver pins little.
+TEST_F(CudaDeviceTest, CopiesMemoryThatCannotBePinnedThroughSlots) {
+  use_card({.arena_bytes = 64 * kMiB, .scratch_bytes = kScratch, .pinnable_bytes = 2 * kMiB});
+  const auto stream = card().make_stream("copies");
+  const auto other = card().make_stream("other");
+  constexpr std::size_t kSize = 9 * kMiB + 5;  // more than two slots
+  const Buffer host = card().allocate_pinned(kSize);
+  const Buffer back = card().allocate_pinned(kSize);
+  const Buffer small = card().allocate_pinned(4096);  // pinned
+  const Buffer on_card = card().allocate(kSize, "test");
+  const auto whole = [](const Buffer& buffer) { return buffer.bytes().first(kSize); };  // allocations are rounded up
+  for (int round = 0; round < 3; ++round) {
+    stream->run([&host, round] {
+      for (std::size_t i = 0; i < kSize; ++i) host.bytes()[i] = static_cast<std::byte>(i * 31 + i / 4096 + round);
+    });
+    stream->copy(whole(on_card), whole(host));
+    other->wait(stream->record());
+    other->copy(whole(back), whole(on_card));
+    other->copy(small.bytes(), on_card.bytes().first(small.size_bytes()));
+    other->synchronize();
+    EXPECT_TRUE(std::equal(whole(host).begin(), whole(host).end(), back.bytes().begin())) << round;
+    EXPECT_TRUE(std::equal(small.bytes().begin(), small.bytes().end(), back.bytes().begin())) << round;
+    stream->copy(back.bytes().subspan(3, kMiB), host.bytes().subspan(kMiB, kMiB));  // between two such buffers
+    stream->synchronize();
+    EXPECT_TRUE(std::equal(back.bytes().begin() + 3, back.bytes().begin() + 3 + kMiB, host.bytes().begin() + kMiB));
+  }
 }
 
 TEST_F(CudaDeviceTest, HostWorkRunsInItsPlaceAndMayWaitForAnything) {

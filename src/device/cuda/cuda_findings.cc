@@ -1,14 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/cuda_findings.h"
 
+#include <unistd.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include <cuda_runtime_api.h>
 #include <fmt/core.h>
+
+#include "base/page_memory.h"
+#include "base/units.h"
 
 namespace sluice::cuda {
 namespace {
 
 // Older cards lack bf16.
 constexpr int kMinComputeMajor = 8;
+
+// How much host memory the driver pins, in pieces that are let go again; up to a bound that no buffer of ours passes.
+std::uint64_t probe_pinned_bytes() {
+  constexpr std::uint64_t kPieceBytes = 64 * kMiB;
+  constexpr std::uint64_t kMostBytes = 4 * kGiB;
+  std::vector<std::unique_ptr<PageMemory>> pieces;
+  std::uint64_t pinned_bytes = 0;
+  while (pinned_bytes < kMostBytes) {
+    auto piece = std::make_unique<PageMemory>(kPieceBytes);
+    piece->populate();
+    if (cudaHostRegister(piece->bytes().data(), kPieceBytes, cudaHostRegisterPortable) != cudaSuccess) break;
+    pinned_bytes += kPieceBytes;
+    pieces.push_back(std::move(piece));
+  }
+  static_cast<void>(cudaGetLastError());
+  for (const auto& piece : pieces) cudaHostUnregister(piece->bytes().data());
+  return pinned_bytes;
+}
+
+// Windows' subsystem for Linux shows its cards through this device, and pins little.
+bool is_wsl() { return ::access("/dev/dxg", F_OK) == 0; }
 
 CudaCard look_at_card(int card_idx) {
   CudaCard card;
@@ -22,6 +52,8 @@ CudaCard look_at_card(int card_idx) {
   card.memory_bytes = properties.totalGlobalMem;
   card.compute_major = properties.major;
   card.compute_minor = properties.minor;
+  card.shared_bytes_per_block = static_cast<int>(properties.sharedMemPerBlockOptin);
+  card.shares_host_memory = properties.integrated != 0;
   if (card.compute_major < kMinComputeMajor) {
     card.why_not = fmt::format("its compute capability is {}.{}, and {}.0 is needed", card.compute_major,
                                card.compute_minor, kMinComputeMajor);
@@ -64,6 +96,10 @@ CudaFindings find_cards() {
   for (int card_idx = 0; card_idx < num_cards; ++card_idx) {
     found.cards.push_back(look_at_card(card_idx));
     any_usable = any_usable || found.cards.back().why_not.empty();
+  }
+  if (any_usable && is_wsl()) {
+    const std::uint64_t pinnable_bytes = probe_pinned_bytes() / 2;
+    for (CudaCard& card : found.cards) card.pinnable_bytes = pinnable_bytes;
   }
   if (num_cards == 0) {
     found.why_not = "there is a driver, but no card";

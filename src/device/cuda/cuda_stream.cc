@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/cuda_stream.h"
 
+#include <algorithm>
+#include <cstring>
 #include <exception>
 #include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_error.h"
 #include "device/cuda/cuda_event.h"
 
 namespace sluice::cuda {
 namespace {
+
+constexpr std::size_t kSlotBytes = 4 * kMiB;
 
 // Whether the driver copies from and to here by itself: pinned, or of a card.
 bool is_known(const void* memory) {
@@ -28,6 +33,11 @@ CudaStream::CudaStream(CudaDevice& device, std::string name)
   require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   // Now, not with the first host work: taking pinned memory waits for every stream, one of which may wait for us then.
   host_ = std::make_unique<HostLane>(name_, device_.card_idx(), stream_);
+  if (device_.host_pins().is_limited()) {
+    void* slot = nullptr;
+    require(cudaHostAlloc(&slot, kSlotBytes, cudaHostAllocPortable), "cudaHostAlloc of a stream's slot");
+    slot_.reset(static_cast<std::byte*>(slot));
+  }
   name_stream(stream_, name_);
 }
 
@@ -53,11 +63,44 @@ Scratch CudaStream::scratch(std::uint64_t size_bytes, std::string_view who) {
 
 void CudaStream::copy(std::span<std::byte> to, std::span<const std::byte> from) {
   CHECK(to.size() == from.size(), "a copy has two ends of one size");
+  const HostPins& pins = device_.host_pins();
+  if (slot_ && (pins.is_staged(to.data()) || pins.is_staged(from.data()))) return copy_staged(to, from);
   put("a copy", [&] {
     if (to.empty()) return;
     if (!is_known(to.data()) || !is_known(from.data())) await_all();
     require(cudaMemcpyAsync(to.data(), from.data(), to.size(), cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
   });
+}
+
+// Piece by piece: the host's thread fills the slot and the card empties it, or the other way round, in the stream's
+// order.
+void CudaStream::copy_staged(std::span<std::byte> to, std::span<const std::byte> from) {
+  const std::scoped_lock lock(mutex_);
+  const HostPins& pins = device_.host_pins();
+  const bool is_to_host = pins.is_staged(to.data());
+  const bool is_from_host = pins.is_staged(from.data());
+  std::byte* const slot = slot_.get();
+  for (std::size_t at = 0; at < to.size(); at += kSlotBytes) {
+    const std::size_t size = std::min(kSlotBytes, to.size() - at);
+    std::byte* const piece_to = to.data() + at;
+    const std::byte* const piece_from = from.data() + at;
+    const auto transfer = [&](std::byte* end, const std::byte* begin) {
+      begin_work();
+      require(cudaMemcpyAsync(end, begin, size, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
+      end_work("a copy through a slot");
+    };
+    device_.make_current();
+    if (is_from_host) {
+      run_locked([=] { std::memcpy(slot, piece_from, size); }, nullptr);
+    } else {
+      transfer(slot, piece_from);
+    }
+    if (is_to_host) {
+      run_locked([=] { std::memcpy(piece_to, slot, size); }, nullptr);
+    } else {
+      transfer(piece_to, slot);
+    }
+  }
 }
 
 // The driver locks everybody out while it copies what is not pinned, host work that this copy waits for among them.

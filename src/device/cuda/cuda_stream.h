@@ -69,6 +69,7 @@ class CudaStream : public Stream {
   void end_piece();
   void await_all();
   void run_locked(std::function<void()> work, StreamWatcher* watcher);
+  void copy_staged(std::span<std::byte> to, std::span<const std::byte> from);
 
   CudaDevice& device_;
   std::string name_;
@@ -82,6 +83,10 @@ class CudaStream : public Stream {
   std::uint64_t sequence_ = 0;  // of the work that is being put
   std::unique_ptr<HostLane> host_;
   std::unique_ptr<WatchLane> watch_;  // null until somebody watches
+  struct FreeHost {
+    void operator()(std::byte* memory) const { cudaFreeHost(memory); }
+  };
+  std::unique_ptr<std::byte, FreeHost> slot_;  // pinned, for copies of memory that is not; null: all of it is
 };
 
 }  // namespace sluice::cuda

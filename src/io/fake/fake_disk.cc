@@ -43,20 +43,20 @@ void keep_sector(FakeDisk::Inode& inode, std::uint64_t sector) {
 
 }  // namespace
 
-class FakeLock : public DirectoryLock {
+class FakeLock : public FileLock {
  public:
-  FakeLock(FakeDisk& disk, std::string directory, std::uint64_t boot_idx)
-      : disk_(disk), directory_(std::move(directory)), boot_idx_(boot_idx) {}
+  FakeLock(FakeDisk& disk, std::shared_ptr<FakeDisk::Inode> inode, std::uint64_t boot_idx)
+      : disk_(disk), inode_(std::move(inode)), boot_idx_(boot_idx) {}
   ~FakeLock() override {
     const std::scoped_lock guard(disk_.mutex_);
-    if (disk_.boot_idx_ == boot_idx_) disk_.locked_.erase(directory_);
+    if (disk_.boot_idx_ == boot_idx_) disk_.locked_.erase(inode_);
   }
   FakeLock(const FakeLock&) = delete;
   FakeLock& operator=(const FakeLock&) = delete;
 
  private:
   FakeDisk& disk_;
-  std::string directory_;
+  std::shared_ptr<FakeDisk::Inode> inode_;  // shared with the disk's name tables
   std::uint64_t boot_idx_;
 };
 
@@ -187,11 +187,13 @@ std::uint64_t FakeDisk::free_bytes(const std::string&) {
   return free_bytes_;
 }
 
-std::unique_ptr<DirectoryLock> FakeDisk::lock(const std::string& directory) {
+std::unique_ptr<FileLock> FakeDisk::lock(const std::string& path) {
   const std::scoped_lock guard(mutex_);
   require_power();
-  if (!locked_.insert(directory).second) throw InvalidInput(fmt::format("'{}' is in use by this process", directory));
-  return std::make_unique<FakeLock>(*this, directory, boot_idx_);
+  const auto found = names_.find(path);
+  if (found == names_.end()) throw_io_failure(ENOENT, "lock", path);
+  if (!locked_.insert(found->second).second) throw InvalidInput(fmt::format("'{}' is in use by this process", path));
+  return std::make_unique<FakeLock>(*this, found->second, boot_idx_);
 }
 
 void FakeDisk::store(Inode& inode, std::uint64_t offset, std::span<const std::byte> bytes) {

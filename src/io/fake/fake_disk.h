@@ -80,7 +80,7 @@ class FakeDisk : public FileSystem {
   void remove(const std::string& path) override;
   void sync_directory(const std::string& directory) override;
   std::uint64_t free_bytes(const std::string& directory) override;
-  std::unique_ptr<DirectoryLock> lock(const std::string& directory) override;
+  std::unique_ptr<FileLock> lock(const std::string& path) override;
 
   static constexpr std::uint64_t kSectorBytes = 512;
 
@@ -121,7 +121,7 @@ class FakeDisk : public FileSystem {
   std::map<std::string, std::shared_ptr<Inode>> names_;
   std::map<std::string, std::shared_ptr<Inode>> durable_names_;
   std::vector<NameChange> unsynced_names_;
-  std::set<std::string> locked_;
+  std::set<std::shared_ptr<Inode>> locked_;
 };
 
 class FakeFile : public File {

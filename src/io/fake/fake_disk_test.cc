@@ -198,7 +198,7 @@ TEST_F(FakeDiskTest, WithoutPowerEverythingThrowsUntilReboot) {
   write(*file, 0, filled(100, 'x'));
   sync(*file);
   disk.sync_directory("/d");
-  const auto lock = disk.lock("/d");
+  const auto lock = disk.lock("/d/file");
   inject(FakeOp::kWrite, Fault::kPowerCut);
   const Bytes bytes = filled(100, 'y');
   Ticket ticket = engine.submit(IoRequest::write(*file, 0, bytes));
@@ -219,20 +219,24 @@ TEST_F(FakeDiskTest, WithoutPowerEverythingThrowsUntilReboot) {
   EXPECT_THROW(disk.remove("/d/file"), PowerCut);
   EXPECT_THROW(disk.sync_directory("/d"), PowerCut);
   EXPECT_THROW(disk.free_bytes("/d"), PowerCut);
-  EXPECT_THROW(disk.lock("/d"), PowerCut);
+  EXPECT_THROW(disk.lock("/d/file"), PowerCut);
 
   disk.reboot(1);
   EXPECT_EQ(disk.list("/d"), std::vector<std::string>{"file"});
   EXPECT_EQ(read(*create("/d/file"), 0, 100).size(), 100U);
-  EXPECT_NO_THROW(disk.lock("/d"));  // the dead process's lock is gone
+  EXPECT_NO_THROW(disk.lock("/d/file"));  // the dead process's lock is gone
 }
 
 TEST_F(FakeDiskTest, LockIsHeldByOneUntilDropped) {
-  auto lock = disk.lock("/d");
-  EXPECT_THROW(disk.lock("/d"), InvalidInput);
-  EXPECT_NO_THROW(disk.lock("/other"));
+  create("/d/file");
+  create("/d/other");
+  auto lock = disk.lock("/d/file");
+  EXPECT_THROW(disk.lock("/d/file"), InvalidInput);
+  EXPECT_NO_THROW(disk.lock("/d/other"));
+  disk.rename("/d/file", "/d/renamed");
+  EXPECT_THROW(disk.lock("/d/renamed"), InvalidInput);
   lock.reset();
-  EXPECT_NO_THROW(disk.lock("/d"));
+  EXPECT_NO_THROW(disk.lock("/d/renamed"));
 }
 
 // The number of bits in which two equally long runs differ.

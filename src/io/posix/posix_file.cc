@@ -2,13 +2,11 @@
 #include "io/posix/posix_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -24,8 +22,6 @@
 namespace sluice {
 namespace {
 
-constexpr const char* kLockName = "sluice.lock";
-
 int open_retrying(const std::string& path, int flags) {
   int fd = -1;
   do {
@@ -34,7 +30,7 @@ int open_retrying(const std::string& path, int flags) {
   return fd;
 }
 
-class PosixLock : public DirectoryLock {
+class PosixLock : public FileLock {
  public:
   explicit PosixLock(UniqueFd fd) : fd_(std::move(fd)) {}
 
@@ -42,11 +38,36 @@ class PosixLock : public DirectoryLock {
   UniqueFd fd_;
 };
 
-std::string lock_holder(int fd) {
-  std::array<char, 32> text{};
-  const ssize_t count = ::pread(fd, text.data(), text.size() - 1, 0);
-  if (count <= 0) return "another process";
-  return fmt::format("process {}", std::string(text.data(), static_cast<std::size_t>(count)));
+bool is_same_file(const struct stat& left, const struct stat& right) {
+  return left.st_dev == right.st_dev && left.st_ino == right.st_ino;
+}
+
+bool has_open(const std::filesystem::path& process, const struct stat& file) {
+  std::error_code failure;
+  std::filesystem::directory_iterator entry(process / "fd", failure);
+  for (; !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
+    struct stat opened {};
+    if (::stat(entry->path().c_str(), &opened) == 0 && is_same_file(opened, file)) return true;
+  }
+  return false;
+}
+
+// The kernel does not tell who has a lock on an open file description, so this looks for who else has the file open.
+std::string lock_holder(const struct stat& file) {
+  std::error_code failure;
+  const std::string own = std::to_string(::getpid());
+  std::filesystem::directory_iterator entry("/proc", failure);
+  for (; !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
+    const std::string name = entry->path().filename().string();
+    const bool is_process = std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (is_process && name != own && has_open(entry->path(), file)) return "process " + name;
+  }
+  return "another process";
+}
+
+// Some network and container file systems have no locks; then nobody can be kept out.
+bool has_no_locks(int errno_value) {
+  return errno_value == ENOLCK || errno_value == ENOSYS || errno_value == EOPNOTSUPP || errno_value == EINVAL;
 }
 
 }  // namespace
@@ -158,21 +179,29 @@ std::uint64_t PosixFileSystem::free_bytes(const std::string& directory) {
   return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
 }
 
-std::unique_ptr<DirectoryLock> PosixFileSystem::lock(const std::string& directory) {
-  const std::string path = directory + "/" + kLockName;
-  UniqueFd fd(open_retrying(path, O_RDWR | O_CREAT));
-  if (!fd.valid()) throw_io_failure(errno, "lock", directory);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) throw_io_failure(errno, "lock", directory);
-    throw InvalidInput(fmt::format("'{}' is in use by {}: wait until it has ended, or name another directory",
-                                   directory, lock_holder(fd.get())));
+std::unique_ptr<FileLock> PosixFileSystem::lock(const std::string& path) {
+  for (;;) {
+    UniqueFd fd(open_retrying(path, O_RDWR));
+    struct stat locked {};
+    if (!fd.valid() || ::fstat(fd.get(), &locked) != 0) throw_io_failure(errno, "lock", path);
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    if (::fcntl(fd.get(), F_OFD_SETLK, &whole) != 0) {
+      if (has_no_locks(errno)) {
+        log_warning(fmt::format("the file system of '{}' has no locks: let no second process use it", path));
+        return std::make_unique<PosixLock>(std::move(fd));
+      }
+      if (errno != EAGAIN && errno != EACCES) throw_io_failure(errno, "lock", path);
+      throw InvalidInput(fmt::format("'{}' is in use by {}: wait until it has ended, or name another directory",
+                                     std::filesystem::path(path).parent_path().string(), lock_holder(locked)));
+    }
+    // Another file may have taken the name between opening and locking.
+    struct stat named {};
+    if (::stat(path.c_str(), &named) == 0 && is_same_file(named, locked)) {
+      return std::make_unique<PosixLock>(std::move(fd));
+    }
   }
-  const std::string pid = std::to_string(::getpid());
-  // The lock holds without it; on a full drive there is no room for it.
-  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) < 0) {
-    log_debug(fmt::format("'{}' does not name its process: {}", path, errno_text(errno)));
-  }
-  return std::make_unique<PosixLock>(std::move(fd));
 }
 
 int posix_fd(const File& file) {

@@ -53,7 +53,7 @@ class PosixFileSystem : public FileSystem {
   void remove(const std::string& path) override;
   void sync_directory(const std::string& directory) override;
   std::uint64_t free_bytes(const std::string& directory) override;
-  std::unique_ptr<DirectoryLock> lock(const std::string& directory) override;
+  std::unique_ptr<FileLock> lock(const std::string& path) override;
 };
 
 // The descriptor behind a File that came from a PosixFileSystem.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -124,7 +125,6 @@ TEST_F(PosixFileTest, MissingDirectoryIsTheUsersMistakeAndSaysWhatToDo) {
       [&] { files_.list(missing); },
       [&] { files_.sync_directory(missing); },
       [&] { files_.free_bytes(missing); },
-      [&] { files_.lock(missing); },
   };
   for (const auto& use : uses) {
     const std::string message = refusal_of(use);
@@ -141,7 +141,6 @@ TEST_F(PosixFileTest, FileInPlaceOfADirectoryIsTheUsersMistakeAndSaysWhatToDo) {
       [&] { open("file/below"); },
       [&] { files_.list(path); },
       [&] { files_.sync_directory(path); },
-      [&] { files_.lock(path); },
   };
   for (const auto& use : uses) {
     const std::string message = refusal_of(use);
@@ -151,15 +150,65 @@ TEST_F(PosixFileTest, FileInPlaceOfADirectoryIsTheUsersMistakeAndSaysWhatToDo) {
   EXPECT_NO_THROW(files_.require_directory(directory_.path(), OpenMode::kReadWrite));
 }
 
+// Another process that has the lock until it is told to end: its pid, then a pipe to end it with.
+class LockingChild {
+ public:
+  explicit LockingChild(const std::string& path) {
+    int told[2];
+    EXPECT_EQ(::pipe(told), 0);
+    EXPECT_EQ(::pipe(end_), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const auto lock = PosixFileSystem().lock(path);
+      char byte = 0;
+      [[maybe_unused]] ssize_t count = ::write(told[1], &byte, 1);
+      ::close(end_[1]);
+      count = ::read(end_[0], &byte, 1);
+      ::_exit(0);
+    }
+    char byte = 0;
+    EXPECT_EQ(::read(told[0], &byte, 1), 1);
+    ::close(told[0]);
+    ::close(told[1]);
+    ::close(end_[0]);
+  }
+  ~LockingChild() {
+    ::close(end_[1]);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  LockingChild(const LockingChild&) = delete;
+  LockingChild& operator=(const LockingChild&) = delete;
+
+  pid_t pid() const { return pid_; }
+
+ private:
+  int end_[2] = {};
+  pid_t pid_ = -1;
+};
+
 TEST_F(PosixFileTest, SecondLockNamesTheHolderAndTheRemedy) {
-  auto lock = files_.lock(directory_.path());
-  const std::string message = refusal_of([&] { PosixFileSystem().lock(directory_.path()); });
-  EXPECT_NE(message.find("'" + directory_.path() + "' is in use by process " + std::to_string(::getpid()) + ":"),
-            std::string::npos)
-      << message;
-  EXPECT_NE(message.find("wait until it has ended, or name another directory"), std::string::npos) << message;
-  lock.reset();
-  EXPECT_NO_THROW(files_.lock(directory_.path()));
+  write("file", "");
+  const std::string path = directory_.path("file");
+  {
+    const LockingChild other(path);
+    const std::string message = refusal_of([&] { files_.lock(path); });
+    EXPECT_NE(message.find("'" + directory_.path() + "' is in use by process " + std::to_string(other.pid()) + ":"),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("wait until it has ended, or name another directory"), std::string::npos) << message;
+  }
+  EXPECT_NO_THROW(files_.lock(path));
+  EXPECT_EQ(files_.list(directory_.path()), std::vector<std::string>{"file"}) << "a lock leaves nothing behind";
+}
+
+TEST_F(PosixFileTest, ALockIsOnTheFileNotOnItsName) {
+  write("new", "");
+  auto lock = files_.lock(directory_.path("new"));
+  files_.rename(directory_.path("new"), directory_.path("file"));
+  EXPECT_THROW(files_.lock(directory_.path("file")), InvalidInput);
+  write("new", "");
+  EXPECT_NO_THROW(files_.lock(directory_.path("new")));
+  EXPECT_THROW(files_.lock(directory_.path("none")), InvalidInput);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "ops/cuda/activation.h"
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/launch.cuh"
 
 namespace sluice::cuda {
 namespace {
@@ -153,10 +154,9 @@ void activation_forward(CudaStream& stream, const ActivationForward& args) {
     with_function(args.activation, args.gating, [&](auto function, auto gating) {
       if (takes_vectors(rows)) {
         constexpr int kVec = kFullVec<T>;
-        forward_kernel<function(), gating(), T, kVec>
-            <<<grid_of(num_rows, width, kVec), kThreads, 0, stream.handle()>>>(rows);
+        launch<forward_kernel<function(), gating(), T, kVec>, kThreads>(stream, grid_of(num_rows, width, kVec), rows);
       } else {
-        forward_kernel<function(), gating(), T, 1><<<grid_of(num_rows, width, 1), kThreads, 0, stream.handle()>>>(rows);
+        launch<forward_kernel<function(), gating(), T, 1>, kThreads>(stream, grid_of(num_rows, width, 1), rows);
       }
     });
   });
@@ -172,11 +172,9 @@ void activation_backward(CudaStream& stream, const ActivationBackward& args) {
     with_function(args.activation, args.gating, [&](auto function, auto gating) {
       if (takes_vectors(rows)) {
         constexpr int kVec = kFullVec<T>;
-        backward_kernel<function(), gating(), T, kVec>
-            <<<grid_of(num_rows, width, kVec), kThreads, 0, stream.handle()>>>(rows);
+        launch<backward_kernel<function(), gating(), T, kVec>, kThreads>(stream, grid_of(num_rows, width, kVec), rows);
       } else {
-        backward_kernel<function(), gating(), T, 1>
-            <<<grid_of(num_rows, width, 1), kThreads, 0, stream.handle()>>>(rows);
+        launch<backward_kernel<function(), gating(), T, 1>, kThreads>(stream, grid_of(num_rows, width, 1), rows);
       }
     });
   });

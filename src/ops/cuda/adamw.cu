@@ -2,10 +2,12 @@
 // Fused where the CPU fuses, so that the bits are the same. A thread takes four elements; of 8-bit moments, a block
 // takes a block of them, one element a thread.
 #include <array>
+#include <type_traits>
 
 #include "ops/adamw_factors.h"
 #include "ops/cuda/adamw.h"
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/launch.cuh"
 #include "ops/cuda/master.cuh"
 #include "ops/cuda/random_bits.cuh"
 #include "ops/cuda/reduction.cuh"
@@ -218,22 +220,25 @@ void adamw(CudaStream& stream, const AdamW& args) {
   }
   const auto num_blocks = static_cast<unsigned>(div_up(count, static_cast<std::int64_t>(kThreads) * kVec));
   with_master(args.weight, args.trailing, args.grad, [&](const auto& master, const auto* grad) {
+    using Master = std::decay_t<decltype(master)>;
+    using Grad = std::decay_t<decltype(*grad)>;
     switch (args.m.dtype()) {
       case DType::kF32:
-        adamw_kernel<<<num_blocks, kThreads, 0, stream.handle()>>>(
-            with, master, grad, WholeMoments{data<float>(args.m), data<float>(args.v)}, count, aligned);
+        launch<adamw_kernel<Master, Grad, WholeMoments>, kThreads>(
+            stream, num_blocks, with, master, grad, WholeMoments{data<float>(args.m), data<float>(args.v)}, count,
+            aligned);
         return;
       case DType::kBF16:
-        adamw_kernel<<<num_blocks, kThreads, 0, stream.handle()>>>(
-            with, master, grad,
+        launch<adamw_kernel<Master, Grad, RoundedMoments>, kThreads>(
+            stream, num_blocks, with, master, grad,
             RoundedMoments{data<std::uint16_t>(args.m), data<std::uint16_t>(args.v),
                            random_stream(args.seed, args.settings.step),
                            static_cast<std::uint64_t>(args.first_element)},
             count, aligned);
         return;
       default:
-        adamw_blocks_kernel<<<static_cast<unsigned>(div_up(count, kMomentBlock)), kThreads, 0, stream.handle()>>>(
-            with, master, grad,
+        launch<adamw_blocks_kernel<Master, Grad>, kThreads>(
+            stream, static_cast<unsigned>(div_up(count, kMomentBlock)), with, master, grad,
             MomentCodes{data<std::uint8_t>(args.m), data<std::uint8_t>(args.v), data<float>(args.m_absmax),
                         data<float>(args.v_absmax)},
             count);

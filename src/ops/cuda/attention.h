@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on a card, by the fastest way that can: cuDNN, our kernels on tensor cores, or our kernels in float. Which
-// one follows from shapes, dtypes and the scratch memory alone, so a step is computed in one way every time.
-// Thread-safe.
+// one follows from the card, cuDNN's version, shapes, dtypes and the scratch memory alone, so a step is computed in one
+// way every time. Thread-safe.
 #pragma once
 
 #include <array>
@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "device/cuda/cuda_stream.h"
 #include "device/cuda_plugin.h"
 #include "ops/attention.h"
+#include "ops/cuda/cudnn_rules.h"
 
 namespace sluice::cuda {
 
@@ -20,7 +22,7 @@ class CudnnAttention;
 
 class Attentions {
  public:
-  explicit Attentions(CudaAttention by);
+  Attentions(CudaAttention by, const CudnnRules& rules);
   ~Attentions();
 
   void forward(CudaStream& stream, const AttentionForward& args);
@@ -28,6 +30,8 @@ class Attentions {
 
   // How often each way was taken, and why cuDNN was not where it was not.
   std::string describe() const;
+  // Which way is taken.
+  std::vector<CudaPath> paths(const CudaPathQuery& query) const;
 
  private:
   enum Way { kCudnn, kTensorCores, kFloat, kNumWays };

@@ -2,9 +2,9 @@
 // Attention in float, whatever tensors are stored as. Tiles lie in shared memory as floats; 16 x 16 threads share a
 // tile of scores, each with the rows ty, ty + 16, … and the keys tx, tx + 16, …. Softmax runs along with the keys; the
 // backward recomputes weights from the log-sum-exp: dS = P (dP - delta), dQ = dS K, dK = dS^T Q, dV = P^T dO.
-#include "device/cuda/cuda_error.h"
 #include "ops/cuda/attention_kernels.h"
 #include "ops/cuda/attention_tiles.cuh"
+#include "ops/cuda/launch.cuh"
 
 namespace sluice::cuda {
 namespace {
@@ -348,12 +348,10 @@ void with_dim(std::int64_t head_dim, const Use& use) {
   }
 }
 
-template <typename Kernel>
-void launch(CudaStream& stream, Kernel* kernel, int num_floats, const AttentionArgs& args, const TileTable& table) {
-  const int shared_bytes = num_floats * static_cast<int>(sizeof(float));
-  require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
-          "cudaFuncSetAttribute for attention");
-  kernel<<<num_blocks(args, table), kThreads, static_cast<std::size_t>(shared_bytes), stream.handle()>>>(args, table);
+template <auto* kKernel, int kFloats>
+void launch_floats(CudaStream& stream, const AttentionArgs& args, const TileTable& table) {
+  constexpr int kBytes = kFloats * static_cast<int>(sizeof(float));
+  launch_sized<kKernel, kThreads, kBytes>(stream, num_blocks(args, table), kBytes, args, table);
 }
 
 }  // namespace
@@ -363,7 +361,7 @@ void attention_forward_in_float(CudaStream& stream, const AttentionForward& args
   with_dim(args.shape.head_dim, [&](auto dim) {
     constexpr int kDim = dim.value;
     for_each_table(args.segments, TileOf::kRows, on_card.group, kForwardTile<kDim>, [&](const TileTable& table) {
-      launch(stream, forward_kernel<kDim>, kForwardFloats<kDim>, on_card, table);
+      launch_floats<forward_kernel<kDim>, kForwardFloats<kDim>>(stream, on_card, table);
     });
   });
 }
@@ -377,10 +375,10 @@ void attention_backward_in_float(CudaStream& stream, const AttentionBackward& ar
     constexpr int kDim = dim.value;
     constexpr int kTile = kBackwardTile<kDim>;
     for_each_table(args.segments, TileOf::kRows, on_card.group, kTile, [&](const TileTable& table) {
-      launch(stream, dq_kernel<kDim>, kBackwardFloats<kDim>, on_card, table);
+      launch_floats<dq_kernel<kDim>, kBackwardFloats<kDim>>(stream, on_card, table);
     });
     for_each_table(args.segments, TileOf::kKeys, on_card.group, kTile, [&](const TileTable& table) {
-      launch(stream, dkv_kernel<kDim>, kBackwardFloats<kDim>, on_card, table);
+      launch_floats<dkv_kernel<kDim>, kBackwardFloats<kDim>>(stream, on_card, table);
     });
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cuda/attention_kernels.h"
 #include "ops/cuda/attention_tiles.cuh"
+#include "ops/cuda/launch.cuh"
 #include "ops/cuda/reduction.cuh"
 
 namespace sluice::cuda {
@@ -78,7 +79,7 @@ bool suits_tensor_cores(const AttentionBackward& args) { return inputs_suit(args
 
 void attention_delta(CudaStream& stream, const AttentionBackward& args, const AttentionArgs& on_card) {
   for_each_table(args.segments, TileOf::kRows, on_card.group, kDeltaRows, [&](const TileTable& table) {
-    delta_kernel<<<num_blocks(on_card, table), kDeltaThreads, 0, stream.handle()>>>(on_card, table);
+    launch<delta_kernel, kDeltaThreads>(stream, num_blocks(on_card, table), on_card, table);
   });
 }
 

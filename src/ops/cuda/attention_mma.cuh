@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of attention on tensor cores share: tiles of heads into shared memory, and scores in powers of two.
+// What the kernels of attention on tensor cores share: tiles of heads into shared memory, how large they are on which
+// card, and scores in powers of two.
 #pragma once
 
 #include <type_traits>
 
-#include "device/cuda/cuda_error.h"
 #include "ops/cuda/attention_tiles.cuh"
+#include "ops/cuda/launch.cuh"
 #include "ops/cuda/mma.cuh"
 
 namespace sluice::cuda {
@@ -96,13 +97,27 @@ void with_tile_dim(std::int64_t head_dim, const Use& use) {
   }
 }
 
-template <typename Kernel>
-void launch_tiles(CudaStream& stream, Kernel* kernel, int num_threads, int shared_bytes, const AttentionArgs& args,
-                  const TileTable& table) {
-  require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
-          "cudaFuncSetAttribute for attention");
-  kernel<<<num_blocks(args, table), num_threads, static_cast<std::size_t>(shared_bytes), stream.handle()>>>(args,
-                                                                                                            table);
+// Large tiles are faster; small ones are for cards where a block has less shared memory than those take. The card alone
+// decides, so a step is computed in one way on it.
+enum class TileSize : int { kLarge, kSmall };
+
+// The cards for tiles of a size, where the large ones take so many bytes of shared memory.
+constexpr CardRange cards_for(TileSize size, int large_bytes) {
+  if (large_bytes <= kLeastSharedBytes) return {};
+  return size == TileSize::kLarge ? CardRange{.least_bytes = large_bytes} : CardRange{.below_bytes = large_bytes};
+}
+
+// Calls use(integral_constant<TileSize, size>) with the size for a card where a block has `shared_bytes`. Where large
+// tiles fit every card, there are no small ones.
+template <int kLargeBytes, typename Use>
+void with_tile_size(int shared_bytes, const Use& use) {
+  if constexpr (kLargeBytes <= kLeastSharedBytes) {
+    use(std::integral_constant<TileSize, TileSize::kLarge>());
+  } else if (cards_for(TileSize::kLarge, kLargeBytes).holds(shared_bytes)) {
+    use(std::integral_constant<TileSize, TileSize::kLarge>());
+  } else {
+    use(std::integral_constant<TileSize, TileSize::kSmall>());
+  }
 }
 
 }  // namespace sluice::cuda

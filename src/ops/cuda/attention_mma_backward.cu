@@ -3,6 +3,7 @@
 // from scores and log-sum-exp: P = exp(S - L), dS = P (dP - delta), with dP = dO V^T; dQ = dS K, dK = dS^T Q, dV = P^T
 // dO. The owner of keys computes S^T and dP^T, so that P^T and dS^T are operands as they come. Where heads are so wide
 // that sums of dK and dV do not both fit a warp's registers, two passes over the rows compute one each.
+#include "device/cuda/cuda_device.h"
 #include "ops/cuda/attention_kernels.h"
 #include "ops/cuda/attention_mma.cuh"
 
@@ -10,21 +11,28 @@ namespace sluice::cuda {
 namespace {
 
 // `own` rows or keys of a block, `by` those that come by in tiles.
-template <int kDim>
+template <int kHeadDim, TileSize kSize = TileSize::kLarge>
 struct Cut {
-  static constexpr int kWarps = kDim > 128 ? 4 : 8;
+  static constexpr bool kIsSmall = kSize == TileSize::kSmall;
+  static constexpr int kDim = kHeadDim;
+  static constexpr int kWarps = kDim > 128 ? (kIsSmall ? 3 : 4) : (kIsSmall ? 7 : 8);
   static constexpr int kThreads = 32 * kWarps;
   static constexpr int kOwn = 16 * kWarps;
-  static constexpr int kBy = 32;
+  static constexpr int kBy = kDim > 128 && kIsSmall ? 16 : 32;
   static constexpr int kSharedBytes = 2 * (2 * kTileElements<kOwn, kDim> + 4 * kTileElements<kBy, kDim>);
-  // Of dK and dV also two statistics of each row in two tiles.
+  // dK and dV also take two statistics of each row, in two tiles.
   static constexpr int kSharedBytesOfKeys = kSharedBytes + 4 * 4 * kBy;
+  // Blocks on a multiprocessor, at least.
+  static constexpr int kMinBlocks = kDim > 128 || kIsSmall ? 1 : 2;
+  static constexpr int kMinBlocksOfKeys = kDim > 64 || kIsSmall ? 1 : 2;
+
+  static constexpr CardRange cards() { return cards_for(kSize, Cut<kHeadDim>::kSharedBytesOfKeys); }
 };
 
-template <int kDim>
-__global__ void __launch_bounds__(Cut<kDim>::kThreads, kDim > 128 ? 1 : 2)
+template <typename C>
+__global__ void __launch_bounds__(C::kThreads, C::kMinBlocks)
     dq_kernel(const AttentionArgs args, const TileTable table) {
-  using C = Cut<kDim>;
+  constexpr int kDim = C::kDim;
   constexpr int kBlocks = C::kBy / 8;
   constexpr int kKeyTile = kTileElements<C::kBy, kDim>;
   extern __shared__ uint4 shared[];
@@ -111,10 +119,10 @@ __global__ void __launch_bounds__(Cut<kDim>::kThreads, kDim > 128 ? 1 : 2)
   }
 }
 
-template <int kDim, bool kDk, bool kDv>
-__global__ void __launch_bounds__(Cut<kDim>::kThreads, kDim > 64 ? 1 : 2)
+template <typename C, bool kDk, bool kDv>
+__global__ void __launch_bounds__(C::kThreads, C::kMinBlocksOfKeys)
     dkv_kernel(const AttentionArgs args, const TileTable table) {
-  using C = Cut<kDim>;
+  constexpr int kDim = C::kDim;
   constexpr int kBlocks = C::kBy / 8;
   constexpr int kRowTile = kTileElements<C::kBy, kDim>;
   extern __shared__ uint4 shared[];
@@ -212,6 +220,22 @@ __global__ void __launch_bounds__(Cut<kDim>::kThreads, kDim > 64 ? 1 : 2)
   }
 }
 
+template <typename C>
+void put_backward(CudaStream& stream, const AttentionBackward& args, const AttentionArgs& on_card) {
+  for_each_table(args.segments, TileOf::kRows, on_card.group, C::kOwn, [&](const TileTable& table) {
+    launch_cut<dq_kernel<C>, C, C::kSharedBytes>(stream, num_blocks(on_card, table), on_card, table);
+  });
+  for_each_table(args.segments, TileOf::kKeys, on_card.group, C::kOwn, [&](const TileTable& table) {
+    const unsigned blocks = num_blocks(on_card, table);
+    if constexpr (C::kDim > 128) {
+      launch_cut<dkv_kernel<C, true, false>, C, C::kSharedBytesOfKeys>(stream, blocks, on_card, table);
+      launch_cut<dkv_kernel<C, false, true>, C, C::kSharedBytesOfKeys>(stream, blocks, on_card, table);
+    } else {
+      launch_cut<dkv_kernel<C, true, true>, C, C::kSharedBytesOfKeys>(stream, blocks, on_card, table);
+    }
+  });
+}
+
 }  // namespace
 
 void attention_backward_on_tensor_cores(CudaStream& stream, const AttentionBackward& args) {
@@ -221,17 +245,8 @@ void attention_backward_on_tensor_cores(CudaStream& stream, const AttentionBackw
   attention_delta(stream, args, on_card);
   with_tile_dim(args.shape.head_dim, [&](auto dim) {
     constexpr int kDim = dim.value;
-    using C = Cut<kDim>;
-    for_each_table(args.segments, TileOf::kRows, on_card.group, C::kOwn, [&](const TileTable& table) {
-      launch_tiles(stream, dq_kernel<kDim>, C::kThreads, C::kSharedBytes, on_card, table);
-    });
-    for_each_table(args.segments, TileOf::kKeys, on_card.group, C::kOwn, [&](const TileTable& table) {
-      if constexpr (kDim > 128) {
-        launch_tiles(stream, dkv_kernel<kDim, true, false>, C::kThreads, C::kSharedBytesOfKeys, on_card, table);
-        launch_tiles(stream, dkv_kernel<kDim, false, true>, C::kThreads, C::kSharedBytesOfKeys, on_card, table);
-      } else {
-        launch_tiles(stream, dkv_kernel<kDim, true, true>, C::kThreads, C::kSharedBytesOfKeys, on_card, table);
-      }
+    with_tile_size<Cut<kDim>::kSharedBytesOfKeys>(stream.device().shared_bytes_per_block(), [&](auto size) {
+      put_backward<Cut<kDim, size.value>>(stream, args, on_card);
     });
   });
 }

@@ -10,13 +10,18 @@
 namespace sluice::cuda {
 namespace {
 
-template <int kDim>
+// Small tiles have fewer rows and as many keys: a row's sums are added up in the same order.
+template <int kHeadDim, TileSize kSize = TileSize::kLarge>
 struct Cut {
-  static constexpr int kWarps = kDim > 128 ? 4 : 8;
+  static constexpr int kDim = kHeadDim;
+  static constexpr int kWarps = kDim > 128 ? 4 : kSize == TileSize::kLarge ? 8 : 7;
   static constexpr int kThreads = 32 * kWarps;
+  static constexpr int kMinBlocks = kDim > 128 || kSize == TileSize::kSmall ? 1 : 2;  // on a multiprocessor
   static constexpr int kRows = 16 * kWarps;
   static constexpr int kKeys = kDim > 128 ? 32 : 64;
   static constexpr int kSharedBytes = 2 * (kTileElements<kRows, kDim> + 4 * kTileElements<kKeys, kDim>);
+
+  static constexpr CardRange cards() { return cards_for(kSize, Cut<kHeadDim>::kSharedBytes); }
 };
 
 // How keys are shared out, and where blocks leave what they found: for every tile, part and row of the tile, sums that
@@ -46,10 +51,10 @@ __device__ float sum_over_quad(float value) {
   return value + __shfl_xor_sync(0xFFFFFFFFU, value, 2);
 }
 
-template <int kDim, bool kSplit>
-__global__ void __launch_bounds__(Cut<kDim>::kThreads, kDim > 128 ? 1 : 2)
+template <typename C, bool kSplit>
+__global__ void __launch_bounds__(C::kThreads, C::kMinBlocks)
     forward_kernel(const AttentionArgs args, const TileTable table, const Parts parts) {
-  using C = Cut<kDim>;
+  constexpr int kDim = C::kDim;
   constexpr int kBlocks = C::kKeys / 8;
   constexpr int kKeyTile = kTileElements<C::kKeys, kDim>;
   extern __shared__ uint4 shared[];
@@ -162,13 +167,13 @@ __global__ void __launch_bounds__(Cut<kDim>::kThreads, kDim > 128 ? 1 : 2)
 }
 
 // A block of kDim threads for each row that a tile may have.
-template <int kDim>
-__global__ void __launch_bounds__(kDim)
+template <typename C>
+__global__ void __launch_bounds__(C::kDim)
     merge_kernel(const AttentionArgs args, const TileTable table, const Parts parts) {
   const int block = static_cast<int>(blockIdx.x) / parts.rows_each;
   const int row_of_tile = static_cast<int>(blockIdx.x) % parts.rows_each;
   const TileOwner owner = find_tile<true>(args, table, block);
-  const int row = owner.tile * Cut<kDim>::kRows + row_of_tile;
+  const int row = owner.tile * C::kRows + row_of_tile;
   if (row >= owner.num_rows()) return;
   float largest = -INFINITY;
   for (int part = 0; part < parts.count; ++part) {
@@ -182,7 +187,7 @@ __global__ void __launch_bounds__(kDim)
     const float2 found = parts.statistics[slot];
     const float factor = exp2f(found.x - largest);
     total += found.y * factor;
-    sum += parts.sums[slot * kDim + col] * factor;
+    sum += parts.sums[slot * C::kDim + col] * factor;
   }
   if (col < args.head_dim) args.out.set(owner.row_at(args.out, row, args.head_dim) + col, sum / total);
   if (col == 0 && args.log_sum_exp != nullptr) {
@@ -191,9 +196,8 @@ __global__ void __launch_bounds__(kDim)
 }
 
 // By shapes alone, but for scratch memory that is too small: one part is no split.
-template <int kDim>
+template <typename C>
 Parts share_out(const AttentionForward& args, const AttentionArgs& on_card, std::uint64_t scratch_bytes) {
-  using C = Cut<kDim>;
   Parts parts;
   std::int64_t most_keys = 0;
   std::int64_t num_blocks = 0;
@@ -213,7 +217,7 @@ Parts share_out(const AttentionForward& args, const AttentionArgs& on_card, std:
   const std::int64_t keys_each = div_up(div_up(most_keys, wanted), C::kKeys) * C::kKeys;
   const std::int64_t count = div_up(most_keys, keys_each);
   const std::int64_t slots = num_blocks * count * most_rows;
-  if (static_cast<std::uint64_t>(slots) * (kDim + 2) * sizeof(float) > scratch_bytes) return parts;
+  if (static_cast<std::uint64_t>(slots) * (C::kDim + 2) * sizeof(float) > scratch_bytes) return parts;
   parts.count = static_cast<int>(count);
   parts.keys_each = static_cast<int>(keys_each);
   parts.rows_each = static_cast<int>(most_rows);
@@ -221,12 +225,27 @@ Parts share_out(const AttentionForward& args, const AttentionArgs& on_card, std:
   return parts;
 }
 
-template <typename Kernel>
-void launch_forward(CudaStream& stream, Kernel* kernel, unsigned blocks, int num_threads, int shared_bytes,
-                    const AttentionArgs& args, const TileTable& table, const Parts& parts) {
-  require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
-          "cudaFuncSetAttribute for attention");
-  kernel<<<blocks, num_threads, static_cast<std::size_t>(shared_bytes), stream.handle()>>>(args, table, parts);
+template <typename C>
+void put_forward(CudaStream& stream, const AttentionForward& args, const AttentionArgs& on_card) {
+  Parts parts = share_out<C>(args, on_card, stream.device().scratch().size_bytes());
+  if (parts.count == 1) {
+    for_each_table(args.segments, TileOf::kRows, on_card.group, C::kRows, [&](const TileTable& table) {
+      launch_cut<forward_kernel<C, false>, C, C::kSharedBytes>(stream, num_blocks(on_card, table), on_card, table,
+                                                               parts);
+    });
+    return;
+  }
+  const std::uint64_t slot_bytes = (C::kDim + 2) * sizeof(float);
+  const Scratch scratch =
+      stream.scratch(static_cast<std::uint64_t>(parts.num_slots) * slot_bytes, "the forward of attention");
+  parts.statistics = scratch.as<float2>();
+  parts.sums = scratch.as<float>() + 2 * parts.num_slots;
+  for_each_table(args.segments, TileOf::kRows, on_card.group, C::kRows, [&](const TileTable& table) {
+    const unsigned blocks = num_blocks(on_card, table);
+    launch_cut<forward_kernel<C, true>, C, C::kSharedBytes>(stream, blocks * static_cast<unsigned>(parts.count),
+                                                            on_card, table, parts);
+    launch<merge_kernel<C>, C::kDim>(stream, blocks * static_cast<unsigned>(parts.rows_each), on_card, table, parts);
+  });
 }
 
 }  // namespace
@@ -235,26 +254,8 @@ void attention_forward_on_tensor_cores(CudaStream& stream, const AttentionForwar
   const AttentionArgs on_card = attention_args(args);
   with_tile_dim(args.shape.head_dim, [&](auto dim) {
     constexpr int kDim = dim.value;
-    using C = Cut<kDim>;
-    Parts parts = share_out<kDim>(args, on_card, stream.device().scratch().size_bytes());
-    if (parts.count == 1) {
-      for_each_table(args.segments, TileOf::kRows, on_card.group, C::kRows, [&](const TileTable& table) {
-        launch_forward(stream, forward_kernel<kDim, false>, num_blocks(on_card, table), C::kThreads, C::kSharedBytes,
-                       on_card, table, parts);
-      });
-      return;
-    }
-    const std::uint64_t slot_bytes = (kDim + 2) * sizeof(float);
-    const Scratch scratch =
-        stream.scratch(static_cast<std::uint64_t>(parts.num_slots) * slot_bytes, "the forward of attention");
-    parts.statistics = scratch.as<float2>();
-    parts.sums = scratch.as<float>() + 2 * parts.num_slots;
-    for_each_table(args.segments, TileOf::kRows, on_card.group, C::kRows, [&](const TileTable& table) {
-      const unsigned blocks = num_blocks(on_card, table);
-      launch_forward(stream, forward_kernel<kDim, true>, blocks * static_cast<unsigned>(parts.count), C::kThreads,
-                     C::kSharedBytes, on_card, table, parts);
-      launch_forward(stream, merge_kernel<kDim>, blocks * static_cast<unsigned>(parts.rows_each), kDim, 0, on_card,
-                     table, parts);
+    with_tile_size<Cut<kDim>::kSharedBytes>(stream.device().shared_bytes_per_block(), [&](auto size) {
+      put_forward<Cut<kDim, size.value>>(stream, args, on_card);
     });
   });
 }

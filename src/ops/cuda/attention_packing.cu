@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "ops/cuda/attention_packing.h"
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/launch.cuh"
 
 namespace sluice::cuda {
 namespace {
@@ -36,8 +37,8 @@ struct Documents {
   }
 };
 
-template <typename Launch>
-void for_each_part(const std::vector<PackedDocument>& documents, const Launch& launch) {
+template <typename Use>
+void for_each_part(const std::vector<PackedDocument>& documents, const Use& use) {
   for (std::size_t first = 0; first < documents.size(); first += kMaxDocuments) {
     Documents part;
     part.first = static_cast<int>(first);
@@ -46,7 +47,7 @@ void for_each_part(const std::vector<PackedDocument>& documents, const Launch& l
       part.at[idx] = documents[first + static_cast<std::size_t>(idx)];
       part.num_tokens += part.at[idx].count;
     }
-    if (part.num_tokens > 0) launch(part);
+    if (part.num_tokens > 0) use(part);
   }
 }
 
@@ -109,11 +110,10 @@ __global__ void __launch_bounds__(kHeadThreads) heads_kernel(const Documents par
   }
 }
 
-template <typename Kernel, typename What>
-void move(CudaStream& stream, const std::vector<PackedDocument>& documents, Kernel* kernel, int num_threads,
-          const What& what) {
+template <auto* kKernel, int kThreads, typename What>
+void move(CudaStream& stream, const std::vector<PackedDocument>& documents, const What& what) {
   for_each_part(documents, [&](const Documents& part) {
-    kernel<<<static_cast<unsigned>(part.num_tokens), num_threads, 0, stream.handle()>>>(part, what);
+    launch<kKernel, kThreads>(stream, static_cast<unsigned>(part.num_tokens), part, what);
   });
 }
 
@@ -124,21 +124,21 @@ void write_lists(CudaStream& stream, const std::vector<PackedDocument>& document
         "a sequence for every document");
   for_each_part(documents, [&](const Documents& part) {
     const bool is_last = static_cast<std::size_t>(part.first + part.count) == documents.size();
-    lists_kernel<<<1, kListThreads, 0, stream.handle()>>>(part, lists, is_last);
+    launch<lists_kernel, kListThreads>(stream, 1, part, lists, is_last);
   });
 }
 
 void pack(CudaStream& stream, const std::vector<PackedDocument>& documents, const PackedColumns& columns) {
-  move(stream, documents, columns_kernel<true>, kColumnThreads, columns);
+  move<columns_kernel<true>, kColumnThreads>(stream, documents, columns);
 }
 void unpack(CudaStream& stream, const std::vector<PackedDocument>& documents, const PackedColumns& columns) {
-  move(stream, documents, columns_kernel<false>, kColumnThreads, columns);
+  move<columns_kernel<false>, kColumnThreads>(stream, documents, columns);
 }
 void pack(CudaStream& stream, const std::vector<PackedDocument>& documents, const PackedStatistics& statistics) {
-  move(stream, documents, heads_kernel<true>, kHeadThreads, statistics);
+  move<heads_kernel<true>, kHeadThreads>(stream, documents, statistics);
 }
 void unpack(CudaStream& stream, const std::vector<PackedDocument>& documents, const PackedStatistics& statistics) {
-  move(stream, documents, heads_kernel<false>, kHeadThreads, statistics);
+  move<heads_kernel<false>, kHeadThreads>(stream, documents, statistics);
 }
 
 }  // namespace sluice::cuda

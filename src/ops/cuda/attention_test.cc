@@ -199,6 +199,101 @@ TEST_F(CudaAttentionOp, Bf16ByOwnKernels) {
   EXPECT_THAT(described(), ::testing::HasSubstr("forward: 0 by cuDNN"));
 }
 
+// As on cards where a block has the least shared memory: 8.6, 8.9 and 12.0.
+TEST_F(CudaAttentionOp, Bf16BySmallTiles) {
+  constexpr int kLeastSharedBytes = 101'376;
+  use_card({.arena_bytes = kArenaBytes,
+            .scratch_bytes = kScratchBytes,
+            .attention = CudaAttention::kOwnKernels,
+            .pretend = {.shared_bytes_per_block = kLeastSharedBytes}});
+  for (const AttentionCase& c : attention_cases()) {
+    if (c.shape.head_dim <= 96) continue;  // large tiles fit there
+    expect_forward_parity(c, DType::kBF16);
+    expect_backward_parity(c, DType::kBF16, DType::kBF16);
+  }
+  EXPECT_THAT(described(), ::testing::Not(::testing::HasSubstr("backward: 0 by cuDNN, 0 on tensor cores")));
+}
+
+// What cuDNN refuses, our own kernels compute: each kind of refusal, and what is left to cuDNN then.
+struct Refusal {
+  const char* name;
+  CudaPretence pretend;
+  bool forward_is_left = true;  // to cuDNN, for some case
+  bool backward_is_left = true;
+  const char* said = "";
+};
+
+std::vector<Refusal> refusals() {
+  const auto refuse = [](auto is_refused) {
+    CudaPretence pretend;
+    pretend.cudnn_refuses = is_refused;
+    return pretend;
+  };
+  return {
+      {"everything", refuse([](const CudnnRequest&) { return true; }), false, false, "a test refuses it"},
+      {"backward", refuse([](const CudnnRequest& r) { return r.is_backward; }), true, false, "a test refuses it"},
+      {"packed documents", refuse([](const CudnnRequest& r) { return r.is_packed; }), true, true, ""},
+      {"one document", refuse([](const CudnnRequest& r) { return !r.is_packed; }), true, true, ""},
+      {"heads of 128", refuse([](const CudnnRequest& r) { return r.head_dim == 128; }), true, true, ""},
+      {"compute capability 8.9, cuDNN 9.14",
+       {.compute_major = 8, .compute_minor = 9, .cudnn_version = 91400},
+       true,
+       false,
+       ""},
+      {"compute capability 8.6, cuDNN 9.19",
+       {.compute_major = 8, .compute_minor = 6, .cudnn_version = 91900},
+       true,
+       false,
+       ""},
+      {"compute capability 12.0", {.compute_major = 12, .compute_minor = 0, .cudnn_version = 91900}, true, false, ""},
+  };
+}
+
+TEST_F(CudaAttentionOp, WhatCudnnRefusesIsComputedByOwnKernels) {
+  std::vector<AttentionCase> cases;
+  for (AttentionCase& c : attention_cases()) {
+    const bool is_chosen = c.name == "GroupsOf64" || c.name == "GroupsOf128" || c.name == "WholeOf128" ||
+                           c.name == "WholeOf64" || c.name == "WindowOf128" || c.name == "GroupsOf256";
+    if (is_chosen) cases.push_back(std::move(c));
+  }
+  ASSERT_EQ(cases.size(), 6U);
+  use_card({.arena_bytes = kArenaBytes, .scratch_bytes = kGiB / 2});
+  for (const AttentionCase& c : cases) expect_forward_parity(c, DType::kBF16);
+  const bool has_cudnn = described().find("forward: 0 by cuDNN") == std::string::npos;
+  for (const Refusal& refusal : refusals()) {
+    SCOPED_TRACE(refusal.name);
+    use_card({.arena_bytes = kArenaBytes, .scratch_bytes = kGiB / 2, .pretend = refusal.pretend});
+    for (const AttentionCase& c : cases) {
+      expect_forward_parity(c, DType::kBF16);
+      expect_backward_parity(c, DType::kBF16, DType::kBF16);
+    }
+    if (!has_cudnn) continue;
+    const std::string description = described();
+    EXPECT_EQ(description.find("forward: 0 by cuDNN") == std::string::npos, refusal.forward_is_left) << description;
+    EXPECT_EQ(description.find("backward: 0 by cuDNN") == std::string::npos, refusal.backward_is_left) << description;
+    EXPECT_THAT(description, ::testing::HasSubstr(refusal.said));
+  }
+}
+
+// What `sluice env` shows, of the card as it is and as others would be.
+TEST_F(CudaAttentionOp, SaysHowItIsComputed) {
+  const auto paths_text = [&](const CudaPretence& pretend) {
+    std::string text;
+    for (const CudaPath& path : plugin().paths({.pretend = pretend}, {.probe = CudnnProbe::kAsk})) {
+      text += path.operation + ": " + path.by + " (" + path.because + ")\n";
+    }
+    std::printf("%s\n", text.c_str());
+    return text;
+  };
+  const std::string here = paths_text({});
+  EXPECT_THAT(here, ::testing::HasSubstr("attention forward in bf16, heads of 64"));
+  EXPECT_THAT(here, ::testing::HasSubstr("matrix products: cuBLASLt ()"));
+  const std::string ada =
+      paths_text({.shared_bytes_per_block = 101'376, .compute_major = 8, .compute_minor = 9, .cudnn_version = 91900});
+  EXPECT_THAT(ada, ::testing::HasSubstr("small tiles where large ones do not fit (a block has 99 KiB"));
+  EXPECT_THAT(ada, ::testing::HasSubstr("attention backward in bf16, heads of 64, 128: own kernels ("));
+}
+
 TEST_F(CudaAttentionOp, Bf16ByTheFastest) {
   use_card({.arena_bytes = kArenaBytes, .scratch_bytes = kGiB / 2});
   for (const AttentionCase& c : attention_cases()) {
@@ -312,6 +407,10 @@ TEST_F(CudaAttentionSpeed, DISABLED_OtherShapes) {
   print("own kernels", five, own);
   print("own kernels", documents("1 x 12000 32/8 of 128", shape_of(32, 8, 128), {12000}), own);
   print("own kernels", documents("1 x 12000 8/4 of 256", shape_of(8, 4, 256), {12000}), own);
+  CudaDeviceOptions small = own;
+  small.pretend.shared_bytes_per_block = 101'376;
+  print("small tiles", documents("1 x 12000 32/8 of 128", shape_of(32, 8, 128), {12000}), small);
+  print("small tiles", documents("1 x 12000 8/4 of 256", shape_of(8, 4, 256), {12000}), small);
   print("own kernels", documents("1 x 12000 32/8 of 64", shape_of(32, 8, 64), {12000}), own);
 }
 

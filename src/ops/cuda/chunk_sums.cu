@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cuda/chunk_sums.h"
+#include "ops/cuda/launch.cuh"
 
 namespace sluice::cuda {
 namespace {
@@ -63,7 +64,7 @@ void chunk_sums(cudaStream_t stream, const ChunkSums& args) {
   const std::uint64_t num_chunks = (args.size_bytes + args.chunk_bytes - 1) / args.chunk_bytes;
   if (num_chunks == 0) return;
   const auto num_blocks = static_cast<unsigned>((num_chunks + kChunksPerWarp - 1) / kChunksPerWarp);
-  chunk_sums_kernel<<<num_blocks, kWarp, 0, stream>>>(args, num_chunks);
+  launch<chunk_sums_kernel, kWarp>(stream, num_blocks, args, num_chunks);
 }
 
 }  // namespace sluice::cuda

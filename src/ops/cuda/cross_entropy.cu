@@ -5,6 +5,7 @@
 
 #include "ops/cuda/cross_entropy.h"
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/launch.cuh"
 #include "ops/cuda/reduction.cuh"
 
 namespace sluice::cuda {
@@ -269,8 +270,7 @@ void cross_entropy(CudaStream& stream, const CrossEntropy& args) {
                              .grad_scale = args.grad_scale,
                              .faults = stream.fault_slot()};
     with_cap(args.soft_cap, [&](auto cap) {
-      entropy_kernel<decltype(cap), T>
-          <<<static_cast<unsigned>(num_tokens), kThreads, 0, stream.handle()>>>(on_card, cap);
+      launch<entropy_kernel<decltype(cap), T>, kThreads>(stream, static_cast<unsigned>(num_tokens), on_card, cap);
     });
   });
 }
@@ -285,7 +285,7 @@ void softmax_statistics(CudaStream& stream, const SoftmaxRange& args) {
                       .first_id = args.first_id,
                       .into = args.into};
   with_cap(args.soft_cap, [&](auto cap) {
-    statistics_kernel<<<static_cast<unsigned>(num_tokens), kThreads, 0, stream.handle()>>>(on_card, cap);
+    launch<statistics_kernel<decltype(cap)>, kThreads>(stream, static_cast<unsigned>(num_tokens), on_card, cap);
   });
 }
 
@@ -293,8 +293,8 @@ void losses_of_statistics(CudaStream& stream, const TensorView& statistics, cons
                           const TensorView& losses) {
   const std::int64_t num_tokens = labels.shape()[0];
   if (num_tokens == 0) return;
-  losses_kernel<<<blocks_for(num_tokens, 128), 128, 0, stream.handle()>>>(
-      data<Statistics>(statistics), data<std::int32_t>(labels), data<float>(losses), num_tokens);
+  launch<losses_kernel, 128>(stream, blocks_for(num_tokens, 128), data<Statistics>(statistics),
+                             data<std::int32_t>(labels), data<float>(losses), num_tokens);
 }
 
 void softmax_gradient(CudaStream& stream, const SoftmaxGradient& args) {
@@ -310,8 +310,8 @@ void softmax_gradient(CudaStream& stream, const SoftmaxGradient& args) {
                                    .first_id = args.first_id,
                                    .grad_scale = args.grad_scale};
     with_cap(args.soft_cap, [&](auto cap) {
-      range_gradient_kernel<decltype(cap), T>
-          <<<static_cast<unsigned>(num_tokens), kThreads, 0, stream.handle()>>>(on_card, cap);
+      launch<range_gradient_kernel<decltype(cap), T>, kThreads>(stream, static_cast<unsigned>(num_tokens), on_card,
+                                                                cap);
     });
   });
 }
@@ -319,7 +319,7 @@ void softmax_gradient(CudaStream& stream, const SoftmaxGradient& args) {
 void soft_cap(CudaStream& stream, const TensorView& values, float cap) {
   const std::int64_t count = values.shape().num_elements();
   if (count == 0) return;
-  cap_kernel<<<blocks_for(count, kThreads), kThreads, 0, stream.handle()>>>(data<float>(values), count, TanhCap{cap});
+  launch<cap_kernel, kThreads>(stream, blocks_for(count, kThreads), data<float>(values), count, TanhCap{cap});
 }
 
 }  // namespace sluice::cuda

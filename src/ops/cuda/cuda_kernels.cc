@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cuda/cuda_kernels.h"
 
+#include <cuda_runtime_api.h>
 #include <fmt/core.h>
 
 #include "base/error.h"
+#include "device/cuda/cuda_error.h"
 #include "device/cuda/cuda_stream.h"
 #include "ops/cuda/activation.h"
 #include "ops/cuda/adamw.h"
@@ -31,12 +33,28 @@ void put(Stream& stream, const char* what, const Issue& issue) {
   on.put(what, [&] { issue(on); });
 }
 
+CudnnRules rules_for(const CudaDeviceOptions& options) {
+  CudnnRules rules{.compute_major = options.pretend.compute_major,
+                   .compute_minor = options.pretend.compute_minor,
+                   .version = options.pretend.cudnn_version,
+                   .is_refused = options.pretend.cudnn_refuses};
+  if (rules.compute_major == 0) {
+    require(cudaDeviceGetAttribute(&rules.compute_major, cudaDevAttrComputeCapabilityMajor, options.card_idx),
+            "cudaDeviceGetAttribute of the compute capability");
+    require(cudaDeviceGetAttribute(&rules.compute_minor, cudaDevAttrComputeCapabilityMinor, options.card_idx),
+            "cudaDeviceGetAttribute of the compute capability");
+  }
+  return rules;
+}
+
 }  // namespace
 
-CudaKernels::CudaKernels(const CudaDeviceOptions& options) : attentions_(options.attention) {}
+CudaKernels::CudaKernels(const CudaDeviceOptions& options) : attentions_(options.attention, rules_for(options)) {}
 CudaKernels::~CudaKernels() = default;
 
 std::string CudaKernels::describe() const { return attentions_.describe(); }
+
+std::vector<CudaPath> CudaKernels::paths(const CudaPathQuery& query) const { return attentions_.paths(query); }
 
 void CudaKernels::gemm(Stream& stream, const Gemm& args) {
   put(stream, "gemm", [&](CudaStream& on) { gemms_.run(on, args); });

@@ -16,10 +16,12 @@ namespace sluice::cuda {
 
 class CudaKernels : public Kernels {
  public:
+  // On the current card, which is that of the options.
   explicit CudaKernels(const CudaDeviceOptions& options);
   ~CudaKernels() override;
 
   std::string describe() const override;
+  std::vector<CudaPath> paths(const CudaPathQuery& query) const;
 
   void gemm(Stream& stream, const Gemm& args) override;
   void attention_forward(Stream& stream, const AttentionForward& args) override;

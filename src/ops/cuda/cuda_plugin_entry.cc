@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libsluice_cuda.so shows to the program.
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_error.h"
 #include "device/cuda/cuda_findings.h"
 #include "device/cuda/cuda_library.h"
 #include "device/cuda_plugin.h"
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/cuda_kernels.h"
+#include "ops/cuda/cudnn_rules.h"
 #include "ops/cuda/cufile.h"
 #include "ops/cuda/direct_storage.h"
 #include "ops/cuda/kernel_images.h"
+#include "ops/cuda/kernel_launches.h"
 
 namespace sluice::cuda {
 namespace {
@@ -37,10 +43,9 @@ CudaLibraryFinding look_at(const CudaLibrary& library, const Version& version) {
   return finding;
 }
 
-// 91900 is 9.19.0. Declared here: not every toolkit brings cuDNN's headers.
+// Declared here: not every toolkit brings cuDNN's headers.
 std::string cudnn_version(const CudaLibrary& library) {
-  const std::size_t version = library.symbol<std::size_t()>("cudnnGetVersion")();
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  return cudnn_version_text(library.symbol<std::size_t()>("cudnnGetVersion")());
 }
 
 // 1150 is 1.15.
@@ -58,6 +63,12 @@ CudaLibraryFinding look_at_direct_storage() {
   return finding;
 }
 
+// Of heads as wide as most models have.
+bool may_have_cudnn_gradients(const CudaCard& card) {
+  const CudnnRules rules{.compute_major = card.compute_major, .compute_minor = card.compute_minor};
+  return rules.why_not({.is_backward = true, .is_packed = false, .head_dim = 128}).empty();
+}
+
 // Cards that could be used, but for kernels.
 void check_kernels(CudaFindings& found) {
   bool any_usable = false;
@@ -67,6 +78,23 @@ void check_kernels(CudaFindings& found) {
     any_usable = any_usable || card.why_not.empty();
   }
   if (found.why_not.empty() && !any_usable) found.why_not = "no card can be used";
+}
+
+// Which tiles our own kernels of attention have, after what a block may have of shared memory.
+CudaPath own_tiles(const CudaDeviceOptions& options) {
+  int shared_bytes = options.pretend.shared_bytes_per_block;
+  if (shared_bytes == 0) {
+    require(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, options.card_idx),
+            "cudaDeviceGetAttribute of shared memory");
+  }
+  int most_bytes = 0;
+  for (const KernelLaunch& launch : kernel_launches()) most_bytes = std::max(most_bytes, launch.cards.least_bytes);
+  const bool is_small = shared_bytes < most_bytes;
+  return {"own kernels of attention", is_small ? "small tiles where large ones do not fit" : "large tiles",
+          is_small ? fmt::format("a block has {} of shared memory on this card, and the largest tiles take {}",
+                                 format_bytes(static_cast<std::uint64_t>(shared_bytes)),
+                                 format_bytes(static_cast<std::uint64_t>(most_bytes)))
+                   : ""};
 }
 
 void require_kernels(int card_idx) {
@@ -83,10 +111,23 @@ class Plugin : public CudaPlugin {
     check_kernels(found);
     found.libraries.push_back(look_at(open_cublas_lt(), cublas_lt_version));
     found.libraries.push_back(look_at(CudaLibrary("cuDNN", {"libcudnn.so.9"}), cudnn_version));
+    const bool has_cudnn = !found.libraries.back().version.empty();
+    for (CudaCard& card : found.cards) card.has_cudnn_gradients = has_cudnn && may_have_cudnn_gradients(card);
     return found;
   }
 
   CudaLibraryFinding find_direct_storage() const override { return look_at_direct_storage(); }
+
+  std::vector<CudaPath> paths(const CudaDeviceOptions& options, const CudaPathQuery& query) const override {
+    if (!why_no_kernels(options.card_idx).empty()) return {};
+    std::vector<CudaPath> paths = CudaKernels(options).paths(query);
+    const CudaLibrary products = open_cublas_lt();
+    paths.push_back(
+        {"matrix products", products.is_open() ? "cuBLASLt" : "none", products.is_open() ? "" : products.why_not()});
+    paths.push_back(own_tiles(options));
+    paths.push_back({"everything else", "own kernels", ""});
+    return paths;
+  }
 
   std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) override {
     require_kernels(options.card_idx);

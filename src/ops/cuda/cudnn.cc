@@ -30,11 +30,6 @@ Cudnn::Cudnn()
 
 Cudnn::~Cudnn() { destroy_(handle_); }
 
-std::string Cudnn::version() const {
-  const std::size_t version = version_();
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-}
-
 void Cudnn::require(cudnnStatus_t status, std::string_view call) const {
   if (status == CUDNN_STATUS_SUCCESS) return;
   char message[256] = {};

@@ -25,7 +25,7 @@ class Cudnn {
   Cudnn& operator=(const Cudnn&) = delete;
 
   cudnnHandle_t handle() const { return handle_; }
-  std::string version() const;
+  std::uint64_t version_number() const { return version_(); }  // 91900 is 9.19.0
   void require(cudnnStatus_t status, std::string_view call) const;
 
  private:

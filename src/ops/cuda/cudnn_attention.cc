@@ -11,12 +11,39 @@
 #include "ops/cuda/cudnn_call.h"
 
 namespace sluice::cuda {
+namespace {
+
+CudnnRequest request_of(const CudnnAttentionShape& shape) {
+  return {.is_backward = shape.dout_row != 0, .is_packed = !shape.is_whole, .head_dim = shape.head_dim};
+}
+
+// A shape that stands for those of a request.
+CudnnAttentionShape example_of(const CudnnRequest& request) {
+  constexpr std::int64_t kHeads = 8;
+  constexpr std::int64_t kKvHeads = 2;
+  const std::int64_t q_row = kHeads * request.head_dim;
+  const std::int64_t k_row = kKvHeads * request.head_dim;
+  return {.num_sequences = request.is_packed ? 4 : 1,
+          .num_tokens = 4096,
+          .num_heads = kHeads,
+          .num_kv_heads = kKvHeads,
+          .head_dim = request.head_dim,
+          .q_row = q_row,
+          .k_row = k_row,
+          .v_row = k_row,
+          .out_row = q_row,
+          .dout_row = request.is_backward ? q_row : 0,
+          .is_whole = !request.is_packed};
+}
+
+}  // namespace
 
 bool CudnnAttention::open() {
   if (!was_opened_) {
     was_opened_ = true;
     try {
       library_ = std::make_unique<Cudnn>();
+      if (rules_.version == 0) rules_.version = library_->version_number();
     } catch (const DeviceError& error) {
       why_not_ = error.what();
     }
@@ -27,6 +54,10 @@ bool CudnnAttention::open() {
 const CudnnPlan* CudnnAttention::plan_for(const CudnnAttentionShape& shape) {
   if (const auto found = plans_.find(shape); found != plans_.end()) return found->second.get();
   std::unique_ptr<CudnnPlan> plan;
+  if (const std::string why_not = rules_.why_not(request_of(shape)); !why_not.empty()) {
+    why_not_ = why_not;
+    return plans_.emplace(shape, nullptr).first->second.get();
+  }
   try {
     plan = shape.dout_row == 0 ? plan_attention_forward(*library_, shape) : plan_attention_backward(*library_, shape);
   } catch (const DeviceError& error) {
@@ -55,10 +86,22 @@ const CudnnPlan* CudnnAttention::plan_for_documents(CudnnAttentionShape& shape, 
   return plan_for(shape);
 }
 
+std::string CudnnAttention::why_not(const CudnnRequest& request, CudnnProbe probe) {
+  const std::scoped_lock lock(mutex_);
+  if (!open()) return why_not_;
+  if (const std::string why_not = rules_.why_not(request); !why_not.empty()) return why_not;
+  if (probe == CudnnProbe::kKnown) return "";
+  const std::string refused_before = std::exchange(why_not_, "");
+  const CudnnPlan* const plan = plan_for(example_of(request));
+  const std::string refused = std::exchange(why_not_, refused_before);
+  return plan != nullptr ? "" : refused;
+}
+
 std::string CudnnAttention::describe() const {
   const std::scoped_lock lock(mutex_);
-  const std::string version = library_ ? fmt::format("cuDNN {}, {} plans", library_->version(), plans_.size())
-                                       : std::string(was_opened_ ? "no cuDNN" : "cuDNN not asked yet");
+  const std::string version = library_
+                                  ? fmt::format("cuDNN {}, {} plans", cudnn_version_text(rules_.version), plans_.size())
+                                  : std::string(was_opened_ ? "no cuDNN" : "cuDNN not asked yet");
   return why_not_.empty() ? version : fmt::format("{} ({})", version, why_not_);
 }
 

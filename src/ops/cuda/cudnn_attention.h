@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention by cuDNN, where it can: bf16, no soft cap, as many queries as keys in every segment. Plans are built once
 // for a shape, rounded up so that lengths of documents do not make plans of their own, unless one is long and all there
-// is. The backward that repeats to
-// the bit needs memory that grows with the square of a document; it goes by fewer documents and heads at a time where
-// scratch memory is short, and is left to others where even one is too many. Thread-safe.
+// is. The backward that repeats to the bit needs memory that grows with the square of a document; it goes by fewer
+// documents and heads at a time where scratch memory is short, and is left to others where even one is too many.
+// Thread-safe.
 #pragma once
 
 #include <map>
@@ -11,21 +11,28 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/cuda/cuda_stream.h"
 #include "ops/attention.h"
 #include "ops/cuda/attention_packing.h"
 #include "ops/cuda/cudnn_attention_graph.h"
+#include "ops/cuda/cudnn_rules.h"
 
 namespace sluice::cuda {
 
 class CudnnAttention {
  public:
+  // The rules of the card; their version is the library's where it is 0.
+  explicit CudnnAttention(CudnnRules rules) : rules_(std::move(rules)) {}
+
   // Whether it was put on the stream; else nothing was.
   bool forward(CudaStream& stream, const AttentionForward& args);
   bool backward(CudaStream& stream, const AttentionBackward& args);
 
+  // Empty: cuDNN computes such attention, though not where scratch memory is short. Else why it does not.
+  std::string why_not(const CudnnRequest& request, CudnnProbe probe);
   // The version, or why there is none; and what it refused last.
   std::string describe() const;
 
@@ -44,6 +51,7 @@ class CudnnAttention {
   void put_part(CudaStream& stream, const AttentionBackward& args, const BackwardPart& part, std::int64_t first_kv_head,
                 std::byte* scratch);
 
+  CudnnRules rules_;
   mutable std::mutex mutex_;
   bool was_opened_ = false;
   std::unique_ptr<Cudnn> library_;

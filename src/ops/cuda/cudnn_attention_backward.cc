@@ -16,8 +16,6 @@ namespace {
 
 // Of a backward that is cut small: beyond, launches take longer than kernels of our own.
 constexpr std::int64_t kMaxCalls = 64;
-// cuDNN 9.14 takes the backward of wider heads and gives wrong numbers, NaN among them.
-constexpr std::int64_t kMostBackwardHeadDim = 128;
 
 }  // namespace
 
@@ -178,11 +176,16 @@ void CudnnAttention::put_part(CudaStream& stream, const AttentionBackward& args,
 
 bool CudnnAttention::backward(CudaStream& stream, const AttentionBackward& args) {
   if (!suits(args.dq) || !suits(args.dk) || !suits(args.dv)) return false;
-  if (args.shape.head_dim > kMostBackwardHeadDim) return false;
   const std::vector<PackedDocument> documents = documents_of(args);
   if (documents.empty()) return false;
   const std::scoped_lock lock(mutex_);
   if (!open()) return false;
+  const CudnnRequest packed{.is_backward = true, .is_packed = true, .head_dim = args.shape.head_dim};
+  const CudnnRequest whole{.is_backward = true, .is_packed = false, .head_dim = args.shape.head_dim};
+  if (const std::string why_not = rules_.why_not(packed); !why_not.empty() && !rules_.why_not(whole).empty()) {
+    why_not_ = why_not;
+    return false;
+  }
   const std::optional<BackwardCut> cut = cut_backward(args, documents, stream.device().scratch().size_bytes());
   if (!cut) return false;
   const Scratch scratch = stream.scratch(cut->scratch_bytes, "the backward of attention");

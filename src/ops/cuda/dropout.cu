@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cuda/dropout.h"
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/launch.cuh"
 #include "ops/cuda/random_bits.cuh"
 
 namespace sluice::cuda {
@@ -47,7 +48,7 @@ void dropout(CudaStream& stream, const Dropout& args) {
                              .random_stream = random_stream(args.seed, 0),
                              .threshold = static_cast<std::uint32_t>(args.rate * 0x1p32),
                              .scale = static_cast<float>(1 / (1 - args.rate))};
-    dropout_kernel<T><<<static_cast<unsigned>(num_rows), kThreads, 0, stream.handle()>>>(on_card);
+    launch<dropout_kernel<T>, kThreads>(stream, static_cast<unsigned>(num_rows), on_card);
   });
 }
 

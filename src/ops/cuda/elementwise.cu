@@ -4,6 +4,7 @@
 #include "device/cuda/cuda_error.h"
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/elementwise.h"
+#include "ops/cuda/launch.cuh"
 
 namespace sluice::cuda {
 namespace {
@@ -53,7 +54,7 @@ __global__ void round_values_kernel(float* values, std::int64_t count) {
 void round_values(CudaStream& stream, const TensorView& values) {
   const std::int64_t count = values.shape().num_elements();
   if (count == 0) return;
-  round_values_kernel<<<num_blocks(count), kThreads, 0, stream.handle()>>>(data<float>(values), count);
+  launch<round_values_kernel, kThreads>(stream, num_blocks(count), data<float>(values), count);
 }
 
 void add(CudaStream& stream, const TensorView& out, const TensorView& a, const TensorView& b) {
@@ -68,12 +69,12 @@ void add(CudaStream& stream, const TensorView& out, const TensorView& a, const T
     const std::int64_t num_packs = aligned ? num_elements / kVec : 0;
     const std::int64_t done = num_packs * kVec;
     if (num_packs > 0) {
-      add_kernel<T, kVec>
-          <<<num_blocks(num_packs), kThreads, 0, stream.handle()>>>(data<T>(out), data<T>(a), data<T>(b), num_packs);
+      launch<add_kernel<T, kVec>, kThreads>(stream, num_blocks(num_packs), data<T>(out), data<T>(a), data<T>(b),
+                                            num_packs);
     }
     if (done < num_elements) {
-      add_kernel<T, 1><<<num_blocks(num_elements - done), kThreads, 0, stream.handle()>>>(
-          data<T>(out) + done, data<T>(a) + done, data<T>(b) + done, num_elements - done);
+      launch<add_kernel<T, 1>, kThreads>(stream, num_blocks(num_elements - done), data<T>(out) + done,
+                                         data<T>(a) + done, data<T>(b) + done, num_elements - done);
     }
   });
 }
@@ -93,12 +94,11 @@ void round_to(CudaStream& stream, const TensorView& out, const TensorView& in) {
   const std::int64_t num_packs = aligned ? num_elements / kVec : 0;
   const std::int64_t done = num_packs * kVec;
   if (num_packs > 0) {
-    round_kernel<kVec>
-        <<<num_blocks(num_packs), kThreads, 0, stream.handle()>>>(data<Bf16>(out), data<float>(in), num_packs);
+    launch<round_kernel<kVec>, kThreads>(stream, num_blocks(num_packs), data<Bf16>(out), data<float>(in), num_packs);
   }
   if (done < num_elements) {
-    round_kernel<1><<<num_blocks(num_elements - done), kThreads, 0, stream.handle()>>>(
-        data<Bf16>(out) + done, data<float>(in) + done, num_elements - done);
+    launch<round_kernel<1>, kThreads>(stream, num_blocks(num_elements - done), data<Bf16>(out) + done,
+                                      data<float>(in) + done, num_elements - done);
   }
 }
 

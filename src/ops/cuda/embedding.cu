@@ -4,6 +4,7 @@
 // that are its own.
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/embedding.h"
+#include "ops/cuda/launch.cuh"
 #include "ops/cuda/reduction.cuh"
 
 namespace sluice::cuda {
@@ -170,9 +171,9 @@ void embedding_forward(CudaStream& stream, const EmbeddingForward& args) {
         is_aligned_for_vectors(on_card.table) && is_aligned_for_vectors(on_card.out) && on_card.dim % kVec == 0;
     const auto num_blocks = static_cast<unsigned>(num_tokens);
     if (vectors) {
-      forward_kernel<T, kVec><<<num_blocks, kThreads, 0, stream.handle()>>>(on_card);
+      launch<forward_kernel<T, kVec>, kThreads>(stream, num_blocks, on_card);
     } else {
-      forward_kernel<T, 1><<<num_blocks, kThreads, 0, stream.handle()>>>(on_card);
+      launch<forward_kernel<T, 1>, kThreads>(stream, num_blocks, on_card);
     }
   });
 }
@@ -202,9 +203,9 @@ void embedding_backward(CudaStream& stream, const EmbeddingBackward& args) {
                   static_cast<unsigned>(div_up(dim, static_cast<std::int64_t>(kThreads) * vec)));
     };
     if (vectors) {
-      backward_kernel<T, kVec><<<grid_of(kVec), kThreads, 0, stream.handle()>>>(on_card);
+      launch<backward_kernel<T, kVec>, kThreads>(stream, grid_of(kVec), on_card);
     } else {
-      backward_kernel<T, 1><<<grid_of(1), kThreads, 0, stream.handle()>>>(on_card);
+      launch<backward_kernel<T, 1>, kThreads>(stream, grid_of(1), on_card);
     }
   });
 }

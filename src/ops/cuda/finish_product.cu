@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/finish_product.h"
+#include "ops/cuda/launch.cuh"
 
 namespace sluice::cuda {
 namespace {
@@ -28,8 +29,9 @@ void finish_product(CudaStream& stream, const FinishProduct& args) {
     with_float_type(has_bias ? args.bias.dtype() : DType::kF32, [&](auto bias_element) {
       using C = decltype(c_element);
       using B = decltype(bias_element);
-      finish_kernel<C, B><<<static_cast<unsigned>(args.c.shape()[0]), kThreads, 0, stream.handle()>>>(
-          data<C>(args.c), args.product, has_bias ? data<B>(args.bias) : nullptr, args.c.shape()[1], args.into);
+      launch<finish_kernel<C, B>, kThreads>(stream, static_cast<unsigned>(args.c.shape()[0]), data<C>(args.c),
+                                            args.product, has_bias ? data<B>(args.bias) : nullptr, args.c.shape()[1],
+                                            args.into);
     });
   });
 }

@@ -18,7 +18,8 @@ std::string why_no_kernels(int card_idx) {
   if (error == cudaSuccess) return "";
   static_cast<void>(cudaGetLastError());
   if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction) {
-    return "this build has no kernels for its compute capability";
+    return "this build has kernels for compute capability " SLUICE_COMPUTE_CAPABILITIES
+           " alone: take a release, or build Sluice on this machine (docs/cards.md)";
   }
   return cudaGetErrorString(error);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/cuda_error.h"
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/launch.cuh"
 #include "ops/cuda/low_rank.h"
 
 namespace sluice::cuda {
@@ -51,8 +52,8 @@ void spread_blocks(CudaStream& stream, const TensorView& wide, const std::vector
     if (corner.count == 0) continue;
     with_float_type(wide.dtype(), [&](auto element) {
       using T = decltype(element);
-      spread_kernel<T><<<blocks_for(corner.count), kThreads, 0, stream.handle()>>>(
-          data<T>(wide), data<float>(block.matrix), corner, scale);
+      launch<spread_kernel<T>, kThreads>(stream, blocks_for(corner.count), data<T>(wide), data<float>(block.matrix),
+                                         corner, scale);
     });
   }
 }
@@ -61,8 +62,8 @@ void add_from_blocks(CudaStream& stream, const std::vector<LowRankBlock>& blocks
   for (const LowRankBlock& block : blocks) {
     const Corner corner = corner_of(block, wide);
     if (corner.count == 0) continue;
-    add_kernel<<<blocks_for(corner.count), kThreads, 0, stream.handle()>>>(data<float>(block.matrix), data<float>(wide),
-                                                                           corner, scale);
+    launch<add_kernel, kThreads>(stream, blocks_for(corner.count), data<float>(block.matrix), data<float>(wide), corner,
+                                 scale);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "device/cuda/cuda_error.h"
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/launch.cuh"
 #include "ops/cuda/norm.h"
 #include "ops/cuda/partial_sums.h"
 #include "ops/cuda/reduction.cuh"
@@ -14,8 +15,8 @@ namespace sluice::cuda {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr std::int64_t kMaxWarpDim = 512;  // longer runs take a block each
-constexpr std::size_t kMaxSharedBytes = 96 * 1024;
+constexpr std::int64_t kMaxWarpDim = 512;   // longer runs take a block each
+constexpr int kMaxSharedBytes = 96 * 1024;  // every card has as much
 
 // Where runs lie.
 struct Runs {
@@ -310,7 +311,7 @@ void norm_forward(CudaStream& stream, const NormForward& args) {
                          is_aligned_for_vectors(on_card.y);
     with_group<T>(runs, aligned, [&](auto group, auto vec) {
       const auto num_blocks = static_cast<unsigned>(div_up(runs.num_runs, kBlock / group()));
-      forward_kernel<group(), vec(), T><<<num_blocks, kBlock, 0, stream.handle()>>>(on_card);
+      launch<forward_kernel<group(), vec(), T>, kBlock>(stream, num_blocks, on_card);
     });
   });
 }
@@ -327,7 +328,7 @@ void norm_backward(CudaStream& stream, const NormBackward& args) {
   const std::uint64_t part_bytes =
       sums ? static_cast<std::uint64_t>(cut.num_parts * sums_each * runs.dim) * sizeof(float) : 0;
   const Scratch scratch = stream.scratch(part_bytes, "the backward of a norm");
-  const std::size_t shared_bytes = static_cast<std::size_t>(groups * sums_each * runs.dim) * sizeof(float);
+  const std::int64_t shared_bytes = groups * sums_each * runs.dim * static_cast<std::int64_t>(sizeof(float));
   const bool in_shared = sums && shared_bytes <= kMaxSharedBytes;
   CHECK(!sums || in_shared || groups == 1, "sums of several groups are in shared memory");
 
@@ -352,20 +353,18 @@ void norm_backward(CudaStream& stream, const NormBackward& args) {
         const std::int64_t num_packs = div_up(runs.dim, kBlock * vec());
         if (args.kind != NormKind::kLayer && !sums_bias && num_packs <= 4) {
           const auto num_parts = static_cast<unsigned>(cut.num_parts);
-          auto* const held = num_packs == 1   ? &held_backward_kernel<1, vec(), T>
-                             : num_packs == 2 ? &held_backward_kernel<2, vec(), T>
-                                              : &held_backward_kernel<4, vec(), T>;
-          held<<<num_parts, kBlock, 0, stream.handle()>>>(on_card);
+          if (num_packs == 1) {
+            launch<held_backward_kernel<1, vec(), T>, kBlock>(stream, num_parts, on_card);
+          } else if (num_packs == 2) {
+            launch<held_backward_kernel<2, vec(), T>, kBlock>(stream, num_parts, on_card);
+          } else {
+            launch<held_backward_kernel<4, vec(), T>, kBlock>(stream, num_parts, on_card);
+          }
           return;
         }
       }
-      constexpr auto* kernel = &backward_kernel<group(), vec(), T>;
-      if (in_shared && shared_bytes > 48 * 1024) {
-        require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(kMaxSharedBytes)),
-                "cudaFuncSetAttribute of the backward of a norm");
-      }
-      kernel<<<static_cast<unsigned>(cut.num_parts), kBlock, in_shared ? shared_bytes : 0, stream.handle()>>>(on_card);
+      launch_sized<backward_kernel<group(), vec(), T>, kBlock, kMaxSharedBytes>(
+          stream, static_cast<unsigned>(cut.num_parts), in_shared ? static_cast<int>(shared_bytes) : 0, on_card);
     });
   });
   const auto add_to = [&](const TensorView& gradient, std::int64_t first) {

@@ -115,6 +115,7 @@ class CudaTest : public ::testing::Test {
     card_ = plugin_->make_device({.arena_bytes = kArenaBytes, .scratch_bytes = kScratchBytes});
   }
 
+  CudaPlugin& plugin() { return *plugin_; }
   Device& card() { return *card_; }
   // Instead of the card as it was made.
   void use_card(const CudaDeviceOptions& options) {

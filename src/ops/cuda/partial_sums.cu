@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/launch.cuh"
 #include "ops/cuda/partial_sums.h"
 
 namespace sluice::cuda {
@@ -11,22 +12,24 @@ namespace {
 constexpr std::int64_t kMaxParts = 512;
 constexpr std::int64_t kMaxPartBytes = 16 * kMiB;
 constexpr int kCols = 32;
-constexpr int kRows = 16;  // of threads
+constexpr int kRows = 16;  // of threads, each of kCols
 
-// A thread of row y sums parts y, y + 16, …; then the 16 sums go in order.
+// A thread of row y sums parts y, y + 16, …; then the 16 sums are added in order.
 __global__ void add_parts_kernel(AddParts args) {
   __shared__ float of_row[kRows][kCols];
-  const std::int64_t col = static_cast<std::int64_t>(blockIdx.x) * kCols + threadIdx.x;
+  const int x = static_cast<int>(threadIdx.x) % kCols;
+  const int y = static_cast<int>(threadIdx.x) / kCols;
+  const std::int64_t col = static_cast<std::int64_t>(blockIdx.x) * kCols + x;
   float sum = 0;
   if (col < args.num_cols) {
-    for (std::int64_t part = threadIdx.y; part < args.num_parts; part += kRows) {
+    for (std::int64_t part = y; part < args.num_parts; part += kRows) {
       sum += args.parts[part * args.stride + col];
     }
   }
-  of_row[threadIdx.y][threadIdx.x] = sum;
+  of_row[y][x] = sum;
   __syncthreads();
-  if (threadIdx.y == 0 && col < args.num_cols) {
-    for (int row = 1; row < kRows; ++row) sum += of_row[row][threadIdx.x];
+  if (y == 0 && col < args.num_cols) {
+    for (int row = 1; row < kRows; ++row) sum += of_row[row][x];
     args.sums[col] += sum;
   }
 }
@@ -44,8 +47,7 @@ PartialSums cut_into_parts(std::int64_t num_items, std::int64_t num_cols, std::i
 
 void add_parts(CudaStream& stream, const AddParts& args) {
   if (args.num_cols == 0) return;
-  add_parts_kernel<<<static_cast<unsigned>(div_up(args.num_cols, kCols)), dim3(kCols, kRows), 0, stream.handle()>>>(
-      args);
+  launch<add_parts_kernel, kCols * kRows>(stream, static_cast<unsigned>(div_up(args.num_cols, kCols)), args);
 }
 
 }  // namespace sluice::cuda

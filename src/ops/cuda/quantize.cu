@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/launch.cuh"
 #include "ops/cuda/quantize.h"
 #include "ops/dynamic_map.h"
 
@@ -102,9 +103,9 @@ void dequantize_nf4(CudaStream& stream, const Nf4Dequantize& args) {
     const bool aligned =
         is_aligned_for_vectors(on_card.to) && reinterpret_cast<std::uintptr_t>(on_card.codes) % (kEach / 2) == 0;
     if (aligned) {
-      nf4_kernel<T, true><<<num_blocks, kThreads, 0, stream.handle()>>>(on_card, make_tables());
+      launch<nf4_kernel<T, true>, kThreads>(stream, num_blocks, on_card, make_tables());
     } else {
-      nf4_kernel<T, false><<<num_blocks, kThreads, 0, stream.handle()>>>(on_card, make_tables());
+      launch<nf4_kernel<T, false>, kThreads>(stream, num_blocks, on_card, make_tables());
     }
   });
 }
@@ -114,8 +115,8 @@ void dequantize_int8(CudaStream& stream, const TensorView& to, const Int8Rows& f
   if (to.shape().num_elements() == 0) return;
   with_float_type(to.dtype(), [&](auto element) {
     using T = decltype(element);
-    int8_kernel<T><<<static_cast<unsigned>(num_rows), kThreads, 0, stream.handle()>>>(
-        data<T>(to), data<std::int8_t>(from.codes), data<float>(from.absmax), to.shape()[1]);
+    launch<int8_kernel<T>, kThreads>(stream, static_cast<unsigned>(num_rows), data<T>(to),
+                                     data<std::int8_t>(from.codes), data<float>(from.absmax), to.shape()[1]);
   });
 }
 

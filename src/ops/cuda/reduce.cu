@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/launch.cuh"
 #include "ops/cuda/partial_sums.h"
 #include "ops/cuda/reduce.h"
 #include "ops/cuda/reduction.cuh"
@@ -73,8 +74,8 @@ void add_column_sums(CudaStream& stream, const TensorView& sums, const TensorVie
   with_float_type(rows.dtype(), [&](auto element) {
     using T = decltype(element);
     const dim3 grid(static_cast<unsigned>(div_up(num_cols, kColumnThreads)), static_cast<unsigned>(cut.num_parts));
-    column_parts_kernel<T><<<grid, kColumnThreads, 0, stream.handle()>>>(scratch.as<float>(), data<T>(rows), num_rows,
-                                                                         num_cols, cut.items_per_part);
+    launch<column_parts_kernel<T>, kColumnThreads>(stream, grid, scratch.as<float>(), data<T>(rows), num_rows, num_cols,
+                                                   cut.items_per_part);
   });
   add_parts(stream, {.sums = data<float>(sums),
                      .parts = scratch.as<float>(),
@@ -92,15 +93,15 @@ void sum_of_squares(CudaStream& stream, const TensorView& sum, const TensorView&
       using T = decltype(element);
       const auto num_blocks = static_cast<unsigned>(num_parts);
       if (is_aligned_for_vectors(data<T>(values))) {
-        square_parts_kernel<T, kFullVec<T>>
-            <<<num_blocks, kSquareThreads, 0, stream.handle()>>>(scratch.as<double>(), data<T>(values), total);
+        launch<square_parts_kernel<T, kFullVec<T>>, kSquareThreads>(stream, num_blocks, scratch.as<double>(),
+                                                                    data<T>(values), total);
       } else {
-        square_parts_kernel<T, 1>
-            <<<num_blocks, kSquareThreads, 0, stream.handle()>>>(scratch.as<double>(), data<T>(values), total);
+        launch<square_parts_kernel<T, 1>, kSquareThreads>(stream, num_blocks, scratch.as<double>(), data<T>(values),
+                                                          total);
       }
     });
   }
-  add_squares_kernel<<<1, kSquareThreads, 0, stream.handle()>>>(data<float>(sum), scratch.as<double>(), num_parts);
+  launch<add_squares_kernel, kSquareThreads>(stream, 1, data<float>(sum), scratch.as<double>(), num_parts);
 }
 
 }  // namespace sluice::cuda

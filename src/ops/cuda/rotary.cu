@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/launch.cuh"
 #include "ops/cuda/rotary.h"
 
 namespace sluice::cuda {
@@ -68,9 +69,9 @@ void rotary(CudaStream& stream, const Rotary& args) {
                          on_card.head_dim % kVec == 0 && half % kVec == 0;
     const auto num_blocks = static_cast<unsigned>(num_tokens);
     if (vectors) {
-      rotary_kernel<T, kVec><<<num_blocks, kThreads, 0, stream.handle()>>>(on_card);
+      launch<rotary_kernel<T, kVec>, kThreads>(stream, num_blocks, on_card);
     } else {
-      rotary_kernel<T, 1><<<num_blocks, kThreads, 0, stream.handle()>>>(on_card);
+      launch<rotary_kernel<T, 1>, kThreads>(stream, num_blocks, on_card);
     }
   });
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fused where the CPU fuses, so that the bits are the same.
+#include <type_traits>
+
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/launch.cuh"
 #include "ops/cuda/master.cuh"
 #include "ops/cuda/sgd.h"
 
@@ -41,8 +44,10 @@ void sgd(CudaStream& stream, const Sgd& args) {
                      .weight_decay = static_cast<float>(args.settings.weight_decay)};
   float* const velocity = args.velocity.bytes().empty() ? nullptr : data<float>(args.velocity);
   with_master(args.weight, args.trailing, args.grad, [&](const auto& master, const auto* grad) {
-    sgd_kernel<<<static_cast<unsigned>(div_up(count, kThreads)), kThreads, 0, stream.handle()>>>(with, master, grad,
-                                                                                                 velocity, count);
+    using Master = std::decay_t<decltype(master)>;
+    using Grad = std::decay_t<decltype(*grad)>;
+    launch<sgd_kernel<Master, Grad>, kThreads>(stream, static_cast<unsigned>(div_up(count, kThreads)), with, master,
+                                               grad, velocity, count);
   });
 }
 
