@@ -34,42 +34,20 @@ constexpr double kMostElements = 32e6;
 constexpr double kMostProducts = 2.5e9;  // elements times tokens
 
 // A block like those of small models: shapes that are large enough for the kernels to reach their pace.
-Architecture usual_model() {
+Architecture usual_model(std::int64_t hidden = 1024) {
   return describe_model(ConfigReader("measured model", nlohmann::json{{"model_type", "llama"},
-                                                                      {"hidden_size", 1024},
-                                                                      {"intermediate_size", 2816},
+                                                                      {"hidden_size", hidden},
+                                                                      {"intermediate_size", hidden / 4 * 11},
                                                                       {"num_hidden_layers", 1},
-                                                                      {"num_attention_heads", 16},
-                                                                      {"num_key_value_heads", 4},
+                                                                      {"num_attention_heads", hidden / 64},
+                                                                      {"num_key_value_heads", hidden / 256},
                                                                       {"vocab_size", 1024},
                                                                       {"max_position_embeddings", 4096}}))
       .arch;
 }
 
-}  // namespace
-
-MeasuredBlock usual_block() { return {.arch = usual_model(), .num_tokens = kTokens}; }
-
-MeasuredBlock measured_block(const Architecture& arch, std::int64_t batch_tokens) {
-  if (arch.num_layers() == 0) return usual_block();
-  MeasuredBlock block{.arch = arch, .num_tokens = batch_tokens};
-  block.arch.adapter = {};
-  const auto elements = static_cast<double>(slice_layout(block.arch, block_slice(block.arch, 0)).num_elements());
-  if (elements > kMostElements) return usual_block();
-  const auto most_tokens = static_cast<std::int64_t>(kMostProducts / elements);
-  block.num_tokens = std::clamp<std::int64_t>(batch_tokens, 1, std::clamp<std::int64_t>(most_tokens, 64, kTokens));
-  return block;
-}
-
-MeasuredBlock whole_block(const Architecture& arch, std::int64_t batch_tokens, std::int64_t sequence_len) {
-  if (arch.num_layers() == 0) return usual_block();
-  MeasuredBlock block{.arch = arch, .num_tokens = std::clamp<std::int64_t>(batch_tokens, 1, kMostCardTokens)};
-  block.arch.adapter = {};
-  block.document_tokens = std::clamp<std::int64_t>(sequence_len, 1, block.num_tokens);
-  return block;
-}
-
-std::uint64_t measuring_bytes(const MeasuredBlock& block, DeviceKind device) {
+// Of weights, gradients, activations and workspace.
+std::uint64_t block_bytes(const MeasuredBlock& block, DeviceKind device) {
   const Architecture& arch = block.arch;
   const auto bytes_of = [&](DType dtype, std::int64_t num_tokens) {
     const BlockSize size{.num_tokens = num_tokens, .dtype = dtype, .device = device};
@@ -81,12 +59,49 @@ std::uint64_t measuring_bytes(const MeasuredBlock& block, DeviceKind device) {
            rows * row * size_bytes(dtype) + rows * static_cast<std::uint64_t>(arch.num_heads) * sizeof(float) +
            Batch::size_bytes(arch, num_tokens);
   };
-  const std::uint64_t blocks = std::max(bytes_of(DType::kBF16, block.num_tokens),
-                                        bytes_of(DType::kF32, std::min(block.num_tokens, kAttentionTokens)));
-  return std::max(blocks, 3 * kCopyBytes) + 64 * Device::kAlignment;
+  return std::max(bytes_of(DType::kBF16, block.num_tokens),
+                  bytes_of(DType::kF32, std::min(block.num_tokens, kAttentionTokens)));
 }
 
-ComputeSpeed::ComputeSpeed(Device& device) : device_(device), stream_(device_.make_stream("measure")) {}
+bool fits(const MeasuredBlock& block, std::uint64_t memory_bytes) {
+  return block_bytes(block, DeviceKind::kCpu) + 64 * Device::kAlignment <= memory_bytes;
+}
+
+}  // namespace
+
+MeasuredBlock usual_block(std::uint64_t memory_bytes) {
+  const MeasuredBlock usual{.arch = usual_model(), .num_tokens = kTokens};
+  if (fits(usual, memory_bytes)) return usual;
+  return {.arch = usual_model(256), .num_tokens = kTokens / 8};
+}
+
+MeasuredBlock measured_block(const Architecture& arch, std::int64_t batch_tokens, std::uint64_t memory_bytes) {
+  if (arch.num_layers() == 0) return usual_block(memory_bytes);
+  MeasuredBlock block{.arch = arch, .num_tokens = batch_tokens};
+  block.arch.adapter = {};
+  const auto elements = static_cast<double>(slice_layout(block.arch, block_slice(block.arch, 0)).num_elements());
+  if (elements > kMostElements) return usual_block(memory_bytes);
+  const auto most_tokens = static_cast<std::int64_t>(kMostProducts / elements);
+  block.num_tokens = std::clamp<std::int64_t>(batch_tokens, 1, std::clamp<std::int64_t>(most_tokens, 64, kTokens));
+  return fits(block, memory_bytes) ? block : usual_block(memory_bytes);
+}
+
+MeasuredBlock whole_block(const Architecture& arch, std::int64_t batch_tokens, std::int64_t sequence_len) {
+  if (arch.num_layers() == 0) return {.arch = usual_model(), .num_tokens = kTokens};
+  MeasuredBlock block{.arch = arch, .num_tokens = std::clamp<std::int64_t>(batch_tokens, 1, kMostCardTokens)};
+  block.arch.adapter = {};
+  block.document_tokens = std::clamp<std::int64_t>(sequence_len, 1, block.num_tokens);
+  return block;
+}
+
+std::uint64_t measuring_bytes(const MeasuredBlock& block, DeviceKind device) {
+  return std::max(block_bytes(block, device), 3 * kCopyBytes) + 64 * Device::kAlignment;
+}
+
+ComputeSpeed::ComputeSpeed(Device& device)
+    : device_(device),
+      copy_bytes_(std::min(kCopyBytes, round_down(device.arena_bytes() / 8, Device::kAlignment))),
+      stream_(device_.make_stream("measure")) {}
 
 Machine::Rates ComputeSpeed::attention_flops_per_s() {
   const Architecture arch = usual_model();
@@ -107,23 +122,24 @@ Machine::Rates ComputeSpeed::block_flops_per_s(const MeasuredBlock& measured, co
 }
 
 double ComputeSpeed::copy_bytes_per_s() {
-  const TensorView from = take(DType::kF32, {static_cast<std::int64_t>(kCopyBytes / sizeof(float))});
+  const TensorView from = take(DType::kF32, {static_cast<std::int64_t>(copy_bytes_ / sizeof(float))});
   const TensorView to = take(DType::kF32, from.shape());
   const double seconds = median_seconds([&] { stream_->copy(to.bytes(), from.bytes()); });
   free();
-  return static_cast<double>(kCopyBytes) / seconds;
+  return static_cast<double>(copy_bytes_) / seconds;
 }
 
 double ComputeSpeed::memory_bytes_per_s() {
-  const TensorView a = take(DType::kF32, {static_cast<std::int64_t>(kCopyBytes / sizeof(float))});
+  const TensorView a = take(DType::kF32, {static_cast<std::int64_t>(copy_bytes_ / sizeof(float))});
   const TensorView b = take(DType::kF32, a.shape());
   const double seconds = median_seconds([&] { add(*stream_, a, a, b); });
   free();
-  return 3 * static_cast<double>(kCopyBytes) / seconds;
+  return 3 * static_cast<double>(copy_bytes_) / seconds;
 }
 
 double ComputeSpeed::optimizer_bytes_per_s() {
-  const Shape shape{kOptimizerElements};
+  const std::int64_t num_elements = std::min(kOptimizerElements, static_cast<std::int64_t>(copy_bytes_ / 8));
+  const Shape shape{num_elements};
   AdamW args{.weight = take(DType::kBF16, shape),
              .trailing = take(DType::kBF16, shape),
              .grad = take(DType::kF32, shape),
@@ -132,7 +148,7 @@ double ComputeSpeed::optimizer_bytes_per_s() {
   for (const TensorView& view : {args.m, args.v}) stream_->clear(view.bytes());
   const double seconds = median_seconds([&] { adamw(*stream_, args); });
   free();
-  return update_bytes_per_element(OptimizerState::kAdamWF32) * static_cast<double>(kOptimizerElements) / seconds;
+  return update_bytes_per_element(OptimizerState::kAdamWF32) * static_cast<double>(num_elements) / seconds;
 }
 
 // Small random numbers, as kernels are slower on denormals and some are faster on zeros.

@@ -23,9 +23,10 @@ struct MeasuredBlock {
   std::int64_t document_tokens = 64;  // so short that a block is nearly all matrix products
 };
 
-// A model's own block where that is quickly measured, else one that is large enough for the kernels' full pace.
-MeasuredBlock measured_block(const Architecture& arch, std::int64_t batch_tokens);
-MeasuredBlock usual_block();
+// A model's own block where that is quickly measured, else one that is large enough for the kernels' full pace; a
+// small one where even that does not fit `memory_bytes`.
+MeasuredBlock measured_block(const Architecture& arch, std::int64_t batch_tokens, std::uint64_t memory_bytes);
+MeasuredBlock usual_block(std::uint64_t memory_bytes);
 // For a card, which is quick: a model's own, with documents as long as a run's.
 MeasuredBlock whole_block(const Architecture& arch, std::int64_t batch_tokens, std::int64_t sequence_len);
 // Device memory that measuring such a block takes, beside scratch memory.
@@ -33,7 +34,7 @@ std::uint64_t measuring_bytes(const MeasuredBlock& block, DeviceKind device);
 
 class ComputeSpeed {
  public:
-  // The device outlives this.
+  // The device outlives this. How much is copied and updated follows its memory.
   explicit ComputeSpeed(Device& device);
 
   Machine::Rates attention_flops_per_s();
@@ -53,6 +54,7 @@ class ComputeSpeed {
 
   SteadyClock clock_;
   Device& device_;
+  std::uint64_t copy_bytes_;
   std::unique_ptr<Stream> stream_;
   std::vector<Buffer> memory_;
 };

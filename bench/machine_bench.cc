@@ -19,6 +19,7 @@
 #include "device/cpu/cpu_device.h"
 #include "device/link_speed.h"
 #include "format/json_text.h"
+#include "format/model_folder.h"
 #include "format/whole_file.h"
 #include "io/block_device.h"
 #include "io/choose_engine.h"
@@ -34,7 +35,12 @@ constexpr std::size_t kMostKept = 16;
 constexpr int kMethod = 2;  // what the figures mean; others are measured again
 constexpr std::uint64_t kDriveProbeBytes = 256 * kMiB;
 constexpr std::uint64_t kCacheBytes = kMiB;
-constexpr std::uint64_t kArenaBytes = 512 * kMiB;  // that kernels of the CPU are measured in
+constexpr std::uint64_t kArenaBytes = 512 * kMiB;  // that kernels of the CPU are measured in, where there is so much
+constexpr std::uint64_t kLeastMemoryBytes = 96 * kMiB;
+
+// A part of all memory that is this process's, not of what is free now: what is measured must not change by the minute.
+// A third, as there are copies beside the arena.
+std::uint64_t arena_bytes() { return std::min(kArenaBytes, read_memory_info().total_bytes / 3); }
 
 // Where it is one drive that tells.
 std::optional<std::uint64_t> life_of(const std::string& directory) {
@@ -45,11 +51,9 @@ std::optional<std::uint64_t> life_of(const std::string& directory) {
 }
 
 MeasuredBlock block_of(const MachineBenchOptions& options) {
-  if (options.device.cuda) {
-    return options.arch == nullptr ? usual_block()
-                                   : whole_block(*options.arch, options.batch_tokens, options.sequence_len);
-  }
-  return options.arch == nullptr ? usual_block() : measured_block(*options.arch, options.batch_tokens);
+  const Architecture& arch = options.arch == nullptr ? Architecture() : *options.arch;
+  if (options.device.cuda) return whole_block(arch, options.batch_tokens, options.sequence_len);
+  return measured_block(arch, options.batch_tokens, arena_bytes());
 }
 
 // What the rate of a block's products follows.
@@ -115,11 +119,12 @@ void measure_card(const MachineBenchOptions& options, Machine& machine) {
 
 // What was measured before, the newest first.
 nlohmann::ordered_json read_cache(const std::string& path) {
-  if (!std::filesystem::exists(path)) return nlohmann::ordered_json::array();
+  std::error_code failure;
+  if (path.empty() || !std::filesystem::exists(path, failure)) return nlohmann::ordered_json::array();
   try {
     const nlohmann::json json = read_json_file(path, kCacheBytes);
     if (json.is_object() && json.contains("measured") && json["measured"].is_array()) return json["measured"];
-  } catch (const FormatError& error) {
+  } catch (const Error& error) {
     log_warning(fmt::format("{}; this machine is measured again", error.what()));
   }
   return nlohmann::ordered_json::array();
@@ -142,7 +147,13 @@ std::optional<Machine> cached_machine(const std::string& path, const nlohmann::j
   return std::nullopt;
 }
 
+// Measuring took seconds; where its result cannot be kept, in a home that is read-only, it is taken again next time.
 void keep(const std::string& path, const nlohmann::json& key, const Machine& machine) {
+  const auto tell = [&](const std::string& why) {
+    log_debug(
+        fmt::format("what was measured of this machine is not kept, but measured again by the next run: {}", why));
+  };
+  if (path.empty()) return tell("there is no home directory (HOME, XDG_CACHE_HOME)");
   nlohmann::ordered_json measured = nlohmann::ordered_json::array();
   measured.push_back({{"key", key}, {"machine", to_json(machine)}});
   for (const nlohmann::ordered_json& entry : read_cache(path)) {
@@ -150,18 +161,29 @@ void keep(const std::string& path, const nlohmann::json& key, const Machine& mac
   }
   PosixFileSystem files;
   ThreadsEngine engine(1);
-  std::filesystem::create_directories(std::filesystem::absolute(path).parent_path());
   const nlohmann::ordered_json json{{"measured", std::move(measured)}};
-  write_whole_file(files, engine, path, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  try {
+    make_model_folder(std::filesystem::absolute(path).parent_path().string());
+    write_whole_file(files, engine, path, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  } catch (const Error& error) {
+    tell(error.what());
+  }
 }
 
 }  // namespace
 
 Machine measure_machine(const MachineBenchOptions& options) {
   const CpuInfo cpu_info = read_cpu_info();
-  const std::uint64_t memory_bytes = read_memory_info().total_bytes;
+  const MemoryInfo memory = read_memory_info();
+  const std::uint64_t memory_bytes = memory.total_bytes;
+  if (memory_bytes < kLeastMemoryBytes) {
+    throw OutOfBudget(fmt::format(
+        "{} of memory{} are too little to measure this machine, which a plan needs: {} would do",
+        format_bytes(memory_bytes), memory.total_limit.empty() ? "" : fmt::format(" ({})", memory.total_limit),
+        format_bytes(kLeastMemoryBytes)));
+  }
   Machine machine{.name = fmt::format("this machine ({}, {} of memory)", cpu_info.model, format_bytes(memory_bytes))};
-  CpuDevice cpu(kArenaBytes, options.num_threads);
+  CpuDevice cpu(arena_bytes(), options.num_threads);
   ComputeSpeed speed(cpu);
   machine.host = {.size_bytes = memory_bytes,
                   .num_cores = static_cast<std::int64_t>(options.num_threads),

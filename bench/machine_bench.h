@@ -31,7 +31,7 @@ Machine measure_machine(const MachineBenchOptions& options);
 enum class Remeasure { kIfChanged, kAlways };
 
 // From `cache_path` if it was measured before for the same processor, memory, threads, drives and shape of block; else
-// measured and kept there. The space on the drives is what is free now.
+// measured, and kept there if that can be (an empty path: nowhere). The space on the drives is what is free now.
 Machine this_machine(const MachineBenchOptions& options, const std::string& cache_path, Remeasure remeasure);
 
 }  // namespace sluice

@@ -56,6 +56,18 @@ class Data(ShortSteps):
             file.writelines(row + "\n" for row in rows)
         return path
 
+    def test_each_data_set_has_a_type_of_its_own(self):
+        """Also where two differ: the rows of the first look like messages, and are none."""
+        text = self.write("text.jsonl", *['{"text": "a gate opens", "messages": "see text"}'] * 8)
+        chat = self.write("chat.jsonl", '{"messages": [{"role": "user", "content": "When?"}, '
+                                        '{"role": "assistant", "content": "Now."}]}')
+        datasets = [{"path": text, "type": "completion"}, {"path": chat, "type": "chat_template"}]
+        _, events = self.finish("types", datasets=datasets, max_steps=1)
+        self.assertTrue(events)
+        for wrong in ({"type": "chat_template"}, {"type": "auto"}):
+            _, words = self.words("types-wrong", datasets=[{**datasets[0], **wrong}, datasets[1]], max_steps=1)
+            self.refuse(run("train", *words), 2, "8 bad rows")
+
     def test_data_that_cannot_be_used_is_refused_and_bad_rows_are_left_out_on_request(self):
         good = '{"prompt": "a gate", "completion": "opens"}'
         empty = self.write("empty.jsonl")

@@ -7,13 +7,17 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string_view>
+#include <tuple>
 
 #include <fmt/core.h>
 
+#include "base/cgroup.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -57,19 +61,60 @@ std::uint64_t bytes_field(const std::map<std::string, std::string>& fields, cons
   return kib * kKiB;
 }
 
-int num_usable_cores() {
+int num_cores_of_affinity() {
   std::array<cpu_set_t, 8> cpus{};  // 1024 processors each
   if (::sched_getaffinity(0, sizeof(cpus), cpus.data()) != 0) return 1;
   return CPU_COUNT_S(sizeof(cpus), cpus.data());
 }
 
+// A line "Max address space  SOFT  HARD  bytes" of /proc/self/limits; nothing where it is unlimited.
+std::optional<std::uint64_t> read_rlimit(const std::string& path, std::string_view name) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(name)) continue;
+    const std::string rest = trimmed(line.substr(name.size()));
+    std::uint64_t limit = 0;
+    if (std::from_chars(rest.data(), rest.data() + rest.size(), limit).ec == std::errc{}) return limit;
+  }
+  return std::nullopt;
+}
+
+void lower(MemoryInfo& info, std::uint64_t limit_bytes, std::uint64_t used_bytes, const std::string& source) {
+  if (limit_bytes < info.total_bytes) std::tie(info.total_bytes, info.total_limit) = std::tuple(limit_bytes, source);
+  const std::uint64_t left_bytes = limit_bytes - std::min(limit_bytes, used_bytes);
+  if (left_bytes < info.available_bytes) {
+    std::tie(info.available_bytes, info.available_limit) = std::tuple(left_bytes, source);
+  }
+}
+
+// What `ulimit` allows of a kind of memory, by the names that /proc has for the limit and for what is used of it.
+void lower_to_rlimit(MemoryInfo& info, const std::string& root, std::string_view limit_name,
+                     const std::string& used_name, const std::string& source) {
+  const std::optional<std::uint64_t> limit = read_rlimit(root + "/proc/self/limits", limit_name);
+  if (!limit) return;
+  const std::string path = root + "/proc/self/status";
+  lower(info, *limit, bytes_field(read_fields(path), used_name, path), source);
+}
+
 }  // namespace
+
+UsableCores read_usable_cores(const std::string& root) {
+  UsableCores cores{.count = num_cores_of_affinity(), .limit = ""};
+  for (const CgroupCpu& quota : cgroup_cpu_quotas(root)) {
+    // A part of a core counts as one: threads that share it lose less than the part that nobody used.
+    const double whole = std::max(std::ceil(quota.num_cores), 1.0);
+    if (whole < cores.count) cores = {.count = static_cast<int>(whole), .limit = quota.source};
+  }
+  return cores;
+}
+
+std::size_t num_usable_cores() { return static_cast<std::size_t>(std::max(read_usable_cores().count, 1)); }
 
 CpuInfo read_cpu_info(const std::string& cpuinfo_path) {
   std::map<std::string, std::string> fields = read_fields(cpuinfo_path);
   CpuInfo info;
   info.model = fields["model name"].empty() ? "unknown" : fields["model name"];
-  info.num_cores = num_usable_cores();
+  info.num_cores = read_usable_cores().count;
   std::istringstream words(fields["flags"]);
   std::vector<std::string> flags;
   for (std::string flag; words >> flag;) flags.push_back(flag);
@@ -79,10 +124,18 @@ CpuInfo read_cpu_info(const std::string& cpuinfo_path) {
   return info;
 }
 
-MemoryInfo read_memory_info(const std::string& meminfo_path) {
-  const std::map<std::string, std::string> fields = read_fields(meminfo_path);
-  return {.total_bytes = bytes_field(fields, "MemTotal", meminfo_path),
-          .available_bytes = bytes_field(fields, "MemAvailable", meminfo_path)};
+MemoryInfo read_memory_info(const std::string& root) {
+  const std::string path = root + "/proc/meminfo";
+  const std::map<std::string, std::string> fields = read_fields(path);
+  MemoryInfo info{.physical_bytes = bytes_field(fields, "MemTotal", path),
+                  .available_bytes = bytes_field(fields, "MemAvailable", path)};
+  info.total_bytes = info.physical_bytes;
+  for (const CgroupMemory& limit : cgroup_memory_limits(root)) {
+    lower(info, limit.limit_bytes, limit.used_bytes, limit.source);
+  }
+  lower_to_rlimit(info, root, "Max address space", "VmSize", "ulimit -v");
+  lower_to_rlimit(info, root, "Max data size", "VmData", "ulimit -d");
+  return info;
 }
 
 std::uint64_t peak_rss_bytes(const std::string& status_path) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processor and the memory that this process has, as /proc tells. Thread-safe. The paths are parameters for tests;
-// all throw IoError where the file cannot be read, FormatError where it lacks what is asked.
+// The processor and the memory that this process may use, as /proc and its control groups tell. Thread-safe. Paths and
+// `root`, which goes in front of every path, are parameters for tests; the readers throw IoError where a file of /proc
+// cannot be read, FormatError where it lacks what is asked.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,18 +13,29 @@ namespace sluice {
 
 struct CpuInfo {
   std::string model;  // "unknown" where the kernel gives none
-  int num_cores = 0;  // logical, those that this process may run on
+  int num_cores = 0;  // logical, as UsableCores
   // Those present of sse4_2 avx2 fma avx512f avx512_bf16 amx_tile amx_bf16, in this order.
   std::vector<std::string> features;
 };
 
+// How many cores this process may keep busy: those its affinity names, or fewer where a control group has a quota.
+struct UsableCores {
+  int count = 1;
+  std::string limit;  // the quota, where it is what counts; else empty
+};
+
 struct MemoryInfo {
-  std::uint64_t total_bytes = 0;
-  std::uint64_t available_bytes = 0;  // what can be had without swapping
+  std::uint64_t physical_bytes = 0;   // of the machine
+  std::uint64_t total_bytes = 0;      // that this process may have: the least of all limits
+  std::uint64_t available_bytes = 0;  // what can be had now without swapping, within every limit
+  std::string total_limit;            // what sets total_bytes: "ulimit -v"; empty: the machine's memory
+  std::string available_limit;        // what sets available_bytes; empty: what others on the machine use
 };
 
 CpuInfo read_cpu_info(const std::string& cpuinfo_path = "/proc/cpuinfo");
-MemoryInfo read_memory_info(const std::string& meminfo_path = "/proc/meminfo");
+UsableCores read_usable_cores(const std::string& root = "");
+std::size_t num_usable_cores();  // the default number of threads; at least 1
+MemoryInfo read_memory_info(const std::string& root = "");
 
 // The most physical memory this process has had at once.
 std::uint64_t peak_rss_bytes(const std::string& status_path = "/proc/self/status");

@@ -56,21 +56,39 @@ TEST(CpuInfo, CountsTheProcessorsThisProcessMayUse) {
   EXPECT_LE(info.num_cores, ::sysconf(_SC_NPROCESSORS_CONF));
 }
 
+// A folder that stands in for /, with a /proc/meminfo.
+class ProcRoot {
+ public:
+  explicit ProcRoot(const std::string& meminfo) {
+    path_ = (std::filesystem::temp_directory_path() / "sluice-root-XXXXXX").string();
+    EXPECT_NE(::mkdtemp(path_.data()), nullptr);
+    std::filesystem::create_directories(path_ + "/proc");
+    std::ofstream(path_ + "/proc/meminfo") << meminfo;
+  }
+  ~ProcRoot() { std::filesystem::remove_all(path_); }
+  ProcRoot(const ProcRoot&) = delete;
+  ProcRoot& operator=(const ProcRoot&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
 TEST(MemoryInfo, CountsInUnitsOf1024Bytes) {
-  const ProcFile file("MemTotal:       24684100 kB\nMemFree:  1 kB\nMemAvailable:   24357836 kB\n");
-  const MemoryInfo info = read_memory_info(file.path());
+  const ProcRoot root("MemTotal:       24684100 kB\nMemFree:  1 kB\nMemAvailable:   24357836 kB\n");
+  const MemoryInfo info = read_memory_info(root.path());
   EXPECT_EQ(info.total_bytes, 25276518400U);
   EXPECT_EQ(info.available_bytes, 24942424064U);
 }
 
 TEST(MemoryInfo, MissingLinesAndFilesAreErrorsThatNameThem) {
-  const ProcFile file("MemTotal: 1 kB\nMemAvailable: much\n");
-  EXPECT_THROW(read_memory_info(file.path()), FormatError);
+  const ProcRoot root("MemTotal: 1 kB\nMemAvailable: much\n");
+  EXPECT_THROW(read_memory_info(root.path()), FormatError);
   try {
-    read_memory_info(file.path() + ".none");
+    read_memory_info(root.path() + "/none");
     FAIL();
   } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find(file.path() + ".none"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find(root.path() + "/none/proc/meminfo"), std::string::npos);
   }
 }
 

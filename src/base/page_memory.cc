@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "base/worker_team.h"
@@ -58,8 +58,7 @@ PageMemory::PageMemory(std::uint64_t size_bytes) {
 
 void PageMemory::populate() const {
   const std::uint64_t num_parts = (memory_.size() + kPopulatedAtOnce - 1) / kPopulatedAtOnce;
-  WorkerTeam team(
-      std::clamp<std::uint64_t>(std::thread::hardware_concurrency(), 1, std::max<std::uint64_t>(num_parts, 1)));
+  WorkerTeam team(std::clamp<std::uint64_t>(num_usable_cores(), 1, std::max<std::uint64_t>(num_parts, 1)));
   team.for_each(static_cast<std::int64_t>(num_parts), [this](std::int64_t part, std::size_t) {
     const std::uint64_t first = static_cast<std::uint64_t>(part) * kPopulatedAtOnce;
     populate_pages(memory_.subspan(first, std::min(kPopulatedAtOnce, memory_.size() - first)));

@@ -2,8 +2,12 @@
 #include "base/worker_team.h"
 
 #include <string>
+#include <system_error>
+
+#include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/error.h"
 #include "base/thread_pool.h"
 
 namespace sluice {
@@ -38,7 +42,14 @@ WorkerTeam::WorkerTeam(std::size_t num_threads) {
         work(idx);
       });
     }
-  } catch (...) {  // the system has no more threads: end those there are, then say so
+  } catch (const std::system_error& error) {
+    const std::size_t num_started = threads_.size() + 1;
+    close();
+    throw IoError(error.code().value(),
+                  fmt::format("the system starts {} of {} threads, no more: ask for fewer (threads), "
+                              "or raise the limit (ulimit -u, the pids limit of the container)",
+                              num_started, num_threads));
+  } catch (...) {
     close();
     throw;
   }

@@ -19,6 +19,7 @@
 #include "bench/step_bench.h"
 #include "cli/config_notes.h"
 #include "cli/dtype_option.h"
+#include "cli/home_folder.h"
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
@@ -31,6 +32,7 @@
 #include "model/own_head.h"
 #include "model/random_weights.h"
 #include "plan/plan_json.h"
+#include "train/config_homes.h"
 #include "train/trained_model.h"
 
 namespace sluice {
@@ -121,12 +123,12 @@ TrainConfig config_of(const StepArguments& arguments) {
     }
     const std::string path = overrides.front();
     overrides.erase(overrides.begin());
-    read = read_train_config(path, overrides);
+    read = read_train_config(with_home(path, "config", home_folder), overrides, home_folder);
   } else {
     if (arguments.model.empty() || arguments.caches.empty()) {
       throw InvalidInput("there is nothing to run: name a configuration, or --model and --cache");
     }
-    read = parse_train_config(text_of(arguments), "bench step", overrides);
+    read = parse_train_config(text_of(arguments), "bench step", overrides, home_folder);
   }
   print_config_notes(read.warnings);
   return read.config;
@@ -250,7 +252,8 @@ void bench_step(const StepArguments& arguments) {
   const ModelDescription model = with_own_head(std::move(described), checkpoint);
   const CheckpointSlices slices(checkpoint, model);
   RunShape shape{.arch = model.arch, .machine = machine_for(config, model.arch, device, stores, Remeasure::kIfChanged)};
-  shape.default_budgets = budgets_here(shape.machine);
+  shape.default_budgets =
+      budgets_here(shape.machine, num_threads_of(config), largest_saved_bytes(shape.arch, config.dtype));
   PlanRequest request = plan_request(config, shape);
   request.checkpoints.reset();  // none is taken
   const RunPlan run = plan_run(request, num_threads_of(config), device);

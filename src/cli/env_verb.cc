@@ -62,6 +62,7 @@ struct Directory {
 
 struct Environment {
   CpuInfo cpu;
+  UsableCores cores;
   MemoryInfo memory;
   GpuReport gpus;
   EngineChoice engine;
@@ -128,6 +129,7 @@ Environment look_around(const EnvOptions& options) {
   for (const std::string& directory : options.directories) files.require_directory(directory, OpenMode::kReadOnly);
 
   Environment found{.cpu = read_cpu_info(),
+                    .cores = read_usable_cores(),
                     .memory = read_memory_info(),
                     .gpus = look_for_gpus(options.no_measure ? LinkProbe::kNone : LinkProbe::kMeasure),
                     .engine = choose_engine(options.directories, wish),
@@ -203,12 +205,21 @@ Json to_json(const Environment& found) {
   for (const Directory& directory : found.directories) directories.push_back(to_json(directory));
   Json paths = Json::array();
   for (const GemmPath path : gemm_paths_available()) paths.push_back(name(path));
-  return {{"cpu", {{"model", found.cpu.model}, {"num_cores", found.cpu.num_cores}, {"features", found.cpu.features}}},
+  return {{"cpu",
+           {{"model", found.cpu.model},
+            {"num_cores", found.cpu.num_cores},
+            {"cores_limited_by", text_or_null(found.cores.limit)},
+            {"features", found.cpu.features}}},
           {"matrix_product",
            {{"bf16", name(best_gemm_path(DType::kBF16))},
             {"f32", name(best_gemm_path(DType::kF32))},
             {"available", paths}}},
-          {"memory", {{"total_bytes", found.memory.total_bytes}, {"available_bytes", found.memory.available_bytes}}},
+          {"memory",
+           {{"total_bytes", found.memory.total_bytes},
+            {"available_bytes", found.memory.available_bytes},
+            {"physical_bytes", found.memory.physical_bytes},
+            {"total_limited_by", text_or_null(found.memory.total_limit)},
+            {"available_limited_by", text_or_null(found.memory.available_limit)}}},
           {"gpu", to_json(found.gpus)},
           {"io_engine",
            {{"name", found.engine.engine->name()},
@@ -228,15 +239,29 @@ std::string life_text(const NvmeHealthReading& life) {
   return text;
 }
 
+// Which limit binds, and what else there would be.
+std::string memory_text(const MemoryInfo& memory) {
+  std::string text = fmt::format("Memory  {}", format_bytes(memory.total_bytes));
+  if (!memory.total_limit.empty()) {
+    text += fmt::format(" ({}; the machine has {})", memory.total_limit, format_bytes(memory.physical_bytes));
+  }
+  text += fmt::format(", {} available", format_bytes(memory.available_bytes));
+  if (memory.available_limit != memory.total_limit) {
+    text += fmt::format(" ({})",
+                        memory.available_limit.empty() ? "others on the machine use the rest" : memory.available_limit);
+  }
+  return text + "\n";
+}
+
 std::string machine_text(const Environment& found) {
   const CpuInfo& cpu = found.cpu;
   std::string text =
-      fmt::format("CPU     {}, {} {}\n", cpu.model, cpu.num_cores, cpu.num_cores == 1 ? "core" : "cores");
+      fmt::format("CPU     {}, {} {}{}\n", cpu.model, cpu.num_cores, cpu.num_cores == 1 ? "core" : "cores",
+                  found.cores.limit.empty() ? "" : fmt::format(" ({})", found.cores.limit));
   if (!cpu.features.empty()) text += fmt::format("        {}\n", fmt::join(cpu.features, " "));
   text += fmt::format("        matrix products: bf16 with {}, f32 with {}\n", name(best_gemm_path(DType::kBF16)),
                       name(best_gemm_path(DType::kF32)));
-  text += fmt::format("Memory  {}, {} available\n", format_bytes(found.memory.total_bytes),
-                      format_bytes(found.memory.available_bytes));
+  text += memory_text(found.memory);
   text += gpu_text(found.gpus);
   text += fmt::format("I/O     {}: {}\n", found.engine.engine->name(), found.engine.reason);
   return text;

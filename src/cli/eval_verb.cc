@@ -67,7 +67,7 @@ EvaluationRequest evaluation_request(const EvalArguments& arguments, const std::
                             .chat_template = arguments.chat_template,
                             .micro_batch_size = arguments.micro_batch_size,
                             .packing = arguments.no_packing ? Packing::kOneDocument : Packing::kPacked,
-                            .budget_bytes = host_budget(arguments.host),
+                            .budget_bytes = host_budget(arguments.host, arguments.threads),
                             .dtype = parse_dtype_option(arguments.dtype),
                             .num_threads = arguments.threads,
                             .scratch_folder = scratch_folder};

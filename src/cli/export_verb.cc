@@ -3,12 +3,12 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "base/worker_team.h"
@@ -25,7 +25,7 @@ struct ExportArguments {
   std::string model;
   std::string gguf;
   std::string type = "bf16";
-  std::size_t threads = std::thread::hardware_concurrency();
+  std::size_t threads = num_usable_cores();
   bool json = false;
 };
 

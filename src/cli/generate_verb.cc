@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -56,7 +55,7 @@ struct GenerateArguments {
   std::optional<std::uint64_t> seed;
   std::string host;
   std::string dtype = "bf16";
-  std::size_t threads = std::thread::hardware_concurrency();
+  std::size_t threads = num_usable_cores();
   bool ignore_eos = false;
   bool json = false;
 };
@@ -216,7 +215,7 @@ void generate(const GenerateArguments& arguments) {
   const std::unique_ptr<const Tokenizer> tokenizer = find_tokenizer(arguments, opened.text_folder());
   const std::vector<std::int32_t> prompt = read_prompt(arguments, opened.text_folder(), tokenizer.get());
   const auto prompt_tokens = static_cast<std::int64_t>(prompt.size());
-  MemoryPlan plan{.budget_bytes = host_budget(arguments.host),
+  MemoryPlan plan{.budget_bytes = host_budget(arguments.host, arguments.threads),
                   .dtype = parse_dtype_option(arguments.dtype),
                   .num_threads = std::max<std::size_t>(arguments.threads, 1)};
   plan.capacity_tokens = choose_capacity(arguments, makers, arch, prompt_tokens, plan);

@@ -9,7 +9,8 @@ std::string machine_cache_path() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   if (cache != nullptr && *cache != '\0') return std::string(cache) + "/sluice/machine.json";
   const char* const home = std::getenv("HOME");
-  return std::string(home != nullptr ? home : ".") + "/.cache/sluice/machine.json";
+  if (home == nullptr || *home == '\0') return {};
+  return std::string(home) + "/.cache/sluice/machine.json";
 }
 
 }  // namespace sluice

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,9 +19,17 @@ void open_standard_streams() {
   }
 }
 
+// The allocator reserves 64 MiB of addresses for each thread, touched or not. Where `ulimit -v` counts them, threads
+// share what there is.
+void share_arenas_within_ulimit() {
+  struct rlimit addresses {};
+  if (::getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY) ::mallopt(M_ARENA_MAX, 1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   open_standard_streams();
+  share_arenas_within_ulimit();
   return sluice::run_command_line(argc, argv);
 }

@@ -3,22 +3,26 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "base/worker_team.h"
 #include "cli/work_display.h"
+#include "format/adapter_base.h"
+#include "format/json_text.h"
 #include "format/model_folder.h"
 #include "format/unfinished_folder.h"
 #include "io/posix/posix_file.h"
 #include "io/threads/threads_engine.h"
 #include "model/adapter_merge.h"
+#include "text/chat_template.h"
 
 namespace sluice {
 namespace {
@@ -27,9 +31,41 @@ struct MergeArguments {
   std::string base;
   std::string adapter;
   std::string output;
-  std::size_t threads = std::thread::hardware_concurrency();
+  std::size_t threads = num_usable_cores();
+  bool force = false;
   bool json = false;
 };
+
+void require_its_base(FileSystem& files, const MergeArguments& arguments, const AdapterConfig& adapter) {
+  const ConfigReader config = read_model_config(look_into_model_folder(files, arguments.base));
+  const std::string own_name = config.text_or("_name_or_path", "");
+  if (arguments.force || may_be_base(adapter.base_model, arguments.base, own_name)) return;
+  throw InvalidInput(fmt::format(
+      "the adapter '{}' was trained on {} (base_model_name_or_path), and the base is '{}': name that model, "
+      "or, where it is the same under another name, add --force",
+      arguments.adapter, in_quotes(adapter.base_model), arguments.base));
+}
+
+// An adapter's folder may have the tokenizer and the chat template that it was trained with: they count before the
+// base's.
+void copy_texts(FileSystem& files, IoEngine& engine, const MergeArguments& arguments) {
+  const auto text_of = [](const std::optional<ChatTemplateText>& found) {
+    return found ? std::optional(found->text) : std::nullopt;
+  };
+  const std::optional<ChatTemplateText> of_adapter = find_chat_template(arguments.adapter);
+  const auto is_there = [&](const char* name) { return files.exists(arguments.adapter + "/" + name); };
+  if (!is_there("tokenizer.json") && !is_there("tokenizer.model") && !is_there("vocab.json")) {
+    copy_side_files(
+        files, engine,
+        {.from_folder = arguments.base, .to_folder = arguments.output, .chat_template = text_of(of_adapter)});
+    return;
+  }
+  copy_side_files(files, engine,
+                  {.from_folder = arguments.base, .to_folder = arguments.output, .which = SideFiles::kConfig});
+  SideFileCopy copy{.from_folder = arguments.adapter, .to_folder = arguments.output, .which = SideFiles::kTokenizer};
+  if (!of_adapter) copy.chat_template = text_of(find_chat_template(arguments.base));
+  copy_side_files(files, engine, copy);
+}
 
 void refuse_quantized(FileSystem& files, const std::string& folder) {
   if (read_model_config(look_into_model_folder(files, folder)).has("quantization_config")) {
@@ -51,7 +87,7 @@ std::size_t write_merged(FileSystem& files, IoEngine& engine, const AdapterMerge
     CheckpointWriter writer(files, engine, arguments.output, {.tensors = merge.planned_tensors()});
     merge.write(writer, team, display.sink());
     writer.finish();
-    copy_side_files(files, engine, arguments.base, arguments.output, SideFiles::kAll);
+    copy_texts(files, engine, arguments);
     unfinished.finish();
     display.finish();
     return writer.num_shards();
@@ -68,6 +104,7 @@ void merge(const MergeArguments& arguments) {
   refuse_quantized(files, arguments.base);
   const Checkpoint base(files, engine, arguments.base);
   const AdapterFolder adapter(files, engine, arguments.adapter);
+  require_its_base(files, arguments, adapter.config());
   const AdapterMerge merge(base, adapter);
   const std::size_t num_shards = write_merged(files, engine, merge, arguments);
 
@@ -101,6 +138,8 @@ void add_merge_verb(CLI::App& app) {
   verb->add_option("--threads", arguments->threads, "Threads that multiply")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  verb->add_flag("--force", arguments->force,
+                 "Merge although the adapter names another base; its shapes must still fit");
   verb->add_flag("--json", arguments->json, "Print one JSON object");
   verb->callback([arguments] { merge(*arguments); });
 }

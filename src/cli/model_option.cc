@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/model_option.h"
 
-#include "base/cpu.h"
+#include <fmt/core.h>
+
 #include "base/units.h"
+#include "cli/spendable_memory.h"
 
 namespace sluice {
 
@@ -28,9 +30,14 @@ CLI::Option* add_host_option(CLI::App& verb, std::string& size) {
       ->type_name("SIZE");
 }
 
-std::uint64_t host_budget(const std::string& size) {
-  if (!size.empty()) return parse_bytes(size);
-  return read_memory_info().available_bytes / 10 * 8;
+std::uint64_t host_budget(const std::string& size, std::size_t num_threads) {
+  const SpendableMemory memory = spendable_memory(num_threads);
+  if (size.empty()) return memory.bytes / 10 * 8;
+  const std::uint64_t given_bytes = parse_bytes(size);
+  if (memory.limit.empty() || given_bytes <= memory.bytes) return given_bytes;
+  fmt::print(stderr, "sluice: of --host {} only {} are to be had within the limit ({})\n", format_bytes(given_bytes),
+             format_bytes(memory.bytes), memory.limit);
+  return memory.bytes;
 }
 
 }  // namespace sluice

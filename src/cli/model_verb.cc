@@ -5,13 +5,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "base/worker_team.h"
@@ -45,7 +45,7 @@ struct InitArguments {
   std::int64_t layers = 0;
   std::uint64_t seed = 0;
   std::string dtype = "bf16";
-  std::size_t threads = std::thread::hardware_concurrency();
+  std::size_t threads = num_usable_cores();
   bool json = false;
   std::string tokenizer;
   std::string quantize;
@@ -180,7 +180,9 @@ void init(const InitArguments& arguments) {
   write_random_weights(writer, model, {.seed = arguments.seed, .dtype = dtype}, team, display.sink());
   writer.finish();
   if (!arguments.tokenizer.empty()) {
-    copy_side_files(files, engine, arguments.tokenizer, arguments.folder, SideFiles::kTokenizer);
+    copy_side_files(
+        files, engine,
+        {.from_folder = arguments.tokenizer, .to_folder = arguments.folder, .which = SideFiles::kTokenizer});
   }
   write_whole_file(files, engine, arguments.folder + "/config.json", config.dump(2) + "\n");
   unfinished.finish();

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -16,6 +17,7 @@
 #include <fmt/ranges.h>
 
 #include "base/closest_word.h"
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/hub_id.h"
 #include "base/units.h"
@@ -23,6 +25,7 @@
 #include "cli/config_notes.h"
 #include "cli/device_option.h"
 #include "cli/dtype_option.h"
+#include "cli/home_folder.h"
 #include "cli/machine_cache.h"
 #include "cli/run_machine.h"
 #include "cli/scratch_folder.h"
@@ -41,7 +44,9 @@
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
 #include "plan/planner.h"
+#include "train/config_homes.h"
 #include "train/run_checkpoints.h"
+#include "train/run_notes.h"
 #include "train/run_plan.h"
 #include "train/trained_model.h"
 #include "train/training_job.h"
@@ -69,7 +74,7 @@ struct PlanArguments {
   std::vector<std::string> caches;
   std::string machine;
   std::int64_t devices = 0;
-  std::size_t threads = std::thread::hardware_concurrency();
+  std::size_t threads = num_usable_cores();
   std::optional<std::int64_t> wave, group;
   std::string boundaries = "auto";
   bool remeasure = false;
@@ -164,9 +169,11 @@ Machine find_machine(const PlanArguments& arguments, const Architecture& arch) {
   return read_machine(arguments.machine);
 }
 
-TierBudgets find_budgets(const PlanArguments& arguments, const Machine& machine) {
+TierBudgets find_budgets(const PlanArguments& arguments, const Machine& machine, const Architecture& arch) {
   const TierBudgets otherwise =
-      arguments.machine.empty() ? budgets_here(machine) : default_budgets(machine, machine.host.size_bytes);
+      arguments.machine.empty()
+          ? budgets_here(machine, arguments.threads, largest_saved_bytes(arch, parse_dtype_option(arguments.dtype)))
+          : default_budgets(machine, machine.host.size_bytes);
   return {.device = bytes_or(arguments.gpu_memory, otherwise.device),
           .host = bytes_or(arguments.host_memory, otherwise.host),
           .drives = bytes_or(arguments.drive_space, otherwise.drives)};
@@ -197,7 +204,7 @@ PlanRequest request_of_flags(const PlanArguments& arguments) {
   request.micro_batch_size = arguments.micro_batch_size;
   request.accumulation = arguments.accumulation;
   request.num_steps = arguments.steps;
-  request.budgets = find_budgets(arguments, request.machine);
+  request.budgets = find_budgets(arguments, request.machine, request.arch);
   request.has_kernel_scratch = request.machine.device.kind == Processor::kGpu;
   request.wave = arguments.wave;
   request.group = arguments.group;
@@ -228,7 +235,8 @@ void refuse_model_as_config(const std::string& config) {
 
 PlanRequest request_of_config(const PlanArguments& arguments) {
   refuse_model_as_config(arguments.config);
-  const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
+  const ReadConfig read =
+      read_train_config(with_home(arguments.config, "config", home_folder), arguments.overrides, home_folder);
   print_config_notes(read.warnings);
   const TrainConfig& config = read.config;
   PosixFileSystem files;
@@ -238,7 +246,8 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
     shape.machine =
         machine_for(config, shape.arch, choose_device(config.device), TrainingJob::store_directories_of(config),
                     arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
-    shape.default_budgets = budgets_here(shape.machine);
+    shape.default_budgets =
+        budgets_here(shape.machine, num_threads_of(config), largest_saved_bytes(shape.arch, config.dtype));
   } else {
     shape.machine = read_machine(arguments.machine);
     shape.default_budgets = default_budgets(shape.machine, shape.machine.host.size_bytes);
@@ -250,6 +259,9 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
   } else {
     shape.num_steps = static_cast<std::int64_t>(*config.max_steps);
     shape.checkpoints = run_checkpoints(config, *config.max_steps, {});
+  }
+  for (const std::string& note : run_notes(config, shape.arch, static_cast<std::uint64_t>(shape.num_steps))) {
+    fmt::print(stderr, "note: {}\n", note);
   }
   return plan_request(config, shape);
 }
@@ -263,6 +275,7 @@ void run_plan(const PlanArguments& arguments) {
   try {
     const PlanRequest request = of_config ? request_of_config(arguments) : request_of_flags(arguments);
     const Plan plan = of_config ? plan_run(request, 1).plan : make_plan(request);
+    if (arguments.machine.empty()) require_memory_here(plan, arguments.threads);
     if (arguments.json) {
       print(to_json(plan));
     } else {

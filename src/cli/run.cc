@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -99,6 +100,11 @@ int run_command_line(int argc, char** argv) {
     return report(error, error.exit_code());
   } catch (const std::bad_alloc&) {
     return report(std::runtime_error("there is not enough memory for this; free some, or give a smaller input"), 1);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) return report(error, 1);
+    return report(std::runtime_error("the system starts no more threads: ask for fewer (threads), or raise its limits "
+                                     "(ulimit -u for their number, ulimit -v for their memory, a container's pids)"),
+                  1);
   } catch (const std::exception& error) {
     return report(error, 1);
   }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run_machine.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <system_error>
 
-#include "base/cpu.h"
 #include "cli/machine_cache.h"
+#include "cli/spendable_memory.h"
 #include "plan/kernel_scratch.h"
 
 namespace sluice {
@@ -45,8 +46,16 @@ Machine machine_for(const TrainConfig& config, const Architecture& arch, const D
   return machine;
 }
 
-TierBudgets budgets_here(const Machine& machine) {
-  return default_budgets(machine, read_memory_info().available_bytes);
+TierBudgets budgets_here(const Machine& machine, std::size_t num_threads, std::uint64_t beside_bytes) {
+  const std::uint64_t bytes = spendable_memory(num_threads).bytes;
+  return default_budgets(machine, bytes - std::min(bytes / 2, beside_bytes));
+}
+
+void require_memory_here(const Plan& plan, std::size_t num_threads) {
+  const SpendableMemory memory = spendable_memory(num_threads);
+  const ArenaBytes arena = memory.of_addresses ? ArenaBytes::kReserved : ArenaBytes::kTouched;
+  require_spendable(memory, peak_host_bytes(plan, arena), "the run",
+                    "lower gpu_memory and host_memory, or raise the limit");
 }
 
 }  // namespace sluice

@@ -14,7 +14,11 @@ namespace sluice {
 Machine machine_for(const TrainConfig& config, const Architecture& arch, const DeviceChoice& device,
                     const std::vector<std::string>& store_directories, Remeasure remeasure);
 
-// What a run here takes where its configuration does not say.
-TierBudgets budgets_here(const Machine& machine);
+// What a run here takes where its configuration does not say. `beside_bytes`: of host memory, what it has beside them.
+TierBudgets budgets_here(const Machine& machine, std::size_t num_threads, std::uint64_t beside_bytes);
+
+// Throws OutOfBudget where what the plan takes of this machine's memory is more than a container or ulimit lets it
+// have.
+void require_memory_here(const Plan& plan, std::size_t num_threads);
 
 }  // namespace sluice

@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "cli/config_notes.h"
 #include "cli/gpu_report.h"
+#include "cli/home_folder.h"
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
 #include "cli/train_display.h"
@@ -23,8 +24,10 @@
 #include "io/posix/posix_file.h"
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
+#include "train/config_homes.h"
 #include "train/config_paths.h"
 #include "train/lane_trace_file.h"
+#include "train/run_notes.h"
 #include "train/run_plan.h"
 #include "train/training_job.h"
 
@@ -53,6 +56,12 @@ void print_start(TrainingJob& job, const Plan& plan) {
              job.num_train_examples(), job.num_held_out_examples(), rows.num_tokens, rows.num_learned_tokens,
              100 * job.packing_fill());
   if (rows.num_truncated > 0) fmt::print(stderr, "       {} rows were cut off at sequence_len\n", rows.num_truncated);
+}
+
+void print_notes(const TrainingJob& job) {
+  for (const std::string& note : run_notes(job.config(), job.model().arch, job.total_steps())) {
+    fmt::print(stderr, "note: {}\n", note);
+  }
 }
 
 // What was planned beside what was seen.
@@ -110,11 +119,14 @@ RunPlan plan_job(const TrainingJob& job, TrainOutput output) {
   RunShape shape{
       .arch = job.model().arch,
       .machine = machine_for(job.config(), job.model().arch, device, job.store_directories(), Remeasure::kIfChanged)};
-  shape.default_budgets = budgets_here(shape.machine);
+  const std::size_t num_threads = num_threads_of(job.config());
+  shape.default_budgets = budgets_here(shape.machine, num_threads, largest_saved_bytes(shape.arch, job.config().dtype));
   shape.num_steps = static_cast<std::int64_t>(job.total_steps());
   shape.checkpoints = job.checkpoints();
   try {
-    return plan_run(plan_request(job.config(), shape), num_threads_of(job.config()), device);
+    RunPlan run = plan_run(plan_request(job.config(), shape), num_threads, device);
+    require_memory_here(run.plan, num_threads);
+    return run;
   } catch (const NoPlanFits& failure) {
     if (output == TrainOutput::kText) fmt::print(stderr, "{}", render_failure(failure, terminal_columns(stderr)));
     throw;
@@ -175,6 +187,7 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
   }
   RunPlan run = plan_job(job, output);
   if (output == TrainOutput::kText) print_start(job, run.plan);
+  print_notes(job);
   run.memory.trace = &trace;
   job.open(run.memory, to_json(run.plan).dump(2), progress);
   work.finish();
@@ -217,7 +230,8 @@ Start start_of(const TrainConfig& config) {
 }
 
 void train(const TrainArguments& arguments) {
-  const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
+  const ReadConfig read =
+      read_train_config(with_home(arguments.config, "config", home_folder), arguments.overrides, home_folder);
   print_config_notes(read.warnings);
   const TrainConfig config = with_absolute_paths(read.config, std::filesystem::current_path().string());
   run_job(config, start_of(config), arguments);
@@ -225,9 +239,13 @@ void train(const TrainArguments& arguments) {
 
 void resume(const TrainArguments& arguments) {
   Start start{.how = JobStart::kResume};
-  const std::string run_dir = absolute_path(arguments.run_dir);
+  const std::string run_dir = absolute_path(with_home(arguments.run_dir, "run", home_folder));
   if (!arguments.from.empty()) start.from_step = TrainingJob::step_of_checkpoint(run_dir, arguments.from);
-  run_job(TrainingJob::config_of(run_dir, arguments.overrides), start, arguments);
+  const TrainConfig config = TrainingJob::config_of(run_dir, arguments.overrides, home_folder);
+  for (const std::string& warning : read_train_config(run_dir + "/config.yaml", arguments.overrides).warnings) {
+    fmt::print(stderr, "sluice: {}\n", warning);
+  }
+  run_job(config, start, arguments);
 }
 
 void add_trace_options(CLI::App& verb, const std::shared_ptr<TrainArguments>& arguments) {

@@ -54,6 +54,7 @@ std::uint64_t data_fingerprint(const DataSource& source, const ExampleMaker& mak
     all.u64(contents_checksum(path));
   }
   all.text(source.schema ? schema_name(*source.schema) : "detected");
+  for (const std::optional<RowSchema>& own : source.own_schemas) all.text(own ? schema_name(*own) : "detected");
   all.u64(source.max_rows.value_or(0));
   all.u64(source.limits.max_row_bytes);
   for (const std::string& path : maker.text().paths) all.u64(contents_checksum(path));

@@ -27,7 +27,7 @@ ExampleReader::ExampleReader(DataSource source, const ExampleMaker& maker, Progr
   if (source_.files.empty()) throw InvalidInput("there is no data file to read; name one");
   for (const std::string& path : source_.files) {
     total_bytes_ += require_data_file(path);
-    files_.push_back({.path = path, .schema = source_.schema});
+    files_.push_back({.path = path, .schema = source_.schema_of(files_.size())});
   }
 }
 
@@ -73,7 +73,7 @@ Document ExampleReader::document_of(const Row& row) {
     return document_of_row(*schema, row);
   } catch (const BadRow&) {
     // A missing key is the smaller half of the truth where the row is one of another schema.
-    const std::optional<RowSchema> own = source_.schema ? schema : schema_if_any(row.value);
+    const std::optional<RowSchema> own = source_.schema_of(file_idx_) ? schema : schema_if_any(row.value);
     if (!own || own == schema) throw;
     throw BadRow("", fmt::format("the row has the keys of {}, the file began with {}; put each schema into a file of "
                                  "its own",

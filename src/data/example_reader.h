@@ -21,9 +21,14 @@ namespace sluice {
 
 struct DataSource {
   std::vector<std::string> files;
-  std::optional<RowSchema> schema;             // nothing: detected
-  std::optional<std::uint64_t> max_rows = {};  // of each file: its first good ones
+  std::optional<RowSchema> schema;                         // of all files; nothing: detected
+  std::optional<std::uint64_t> max_rows = {};              // of each file: its first good ones
+  std::vector<std::optional<RowSchema>> own_schemas = {};  // of each file, where they differ: count before `schema`
   RowLimits limits;
+
+  std::optional<RowSchema> schema_of(std::size_t file_idx) const {
+    return own_schemas.empty() ? schema : own_schemas[file_idx];
+  }
 };
 
 struct RowCounts {

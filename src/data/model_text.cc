@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMaxTemplateBytes = std::uintmax_t{16} << 20;
 
-ChatTemplate template_from_file(const std::string& path, const Tokenizer& tokenizer) {
+std::string read_template(const std::string& path) {
   std::error_code failure;
   const std::uintmax_t size_bytes = fs::is_regular_file(path, failure) ? fs::file_size(path, failure) : 0;
   std::ifstream file(path, std::ios::binary);
@@ -31,19 +30,7 @@ ChatTemplate template_from_file(const std::string& path, const Tokenizer& tokeni
   if (size_bytes > kMaxTemplateBytes) {
     throw InvalidInput(fmt::format("{} is {} bytes long, too long for a chat template", path, size_bytes));
   }
-  const std::string source{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  nlohmann::ordered_json variables = nlohmann::ordered_json::object();
-  const auto name = [&](const char* variable, std::optional<TokenId> id) {
-    const std::optional<std::string> token = id ? tokenizer.token_of(*id) : std::nullopt;
-    if (token) variables[variable] = *token;
-  };
-  name("bos_token", tokenizer.bos_id());
-  name("eos_token", tokenizer.eos_id());
-  name("pad_token", tokenizer.pad_id());
-  name("unk_token", tokenizer.unk_id());
-  std::map<std::string, JinjaTemplate> templates;
-  templates.try_emplace("default", source, path);
-  return ChatTemplate(std::move(templates), std::move(variables));
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 std::vector<std::string> text_files(const fs::path& folder) {
@@ -69,7 +56,8 @@ ModelText load_model_text(const std::string& model_folder, const std::string& ch
   ModelText text{.folder = model_folder, .tokenizer = load_tokenizer(model_folder)};
   text.paths = text_files(model_folder);
   if (!chat_template_path.empty()) {
-    text.chat_template = template_from_file(chat_template_path, *text.tokenizer);
+    text.own_template = read_template(chat_template_path);
+    text.chat_template = ChatTemplate::of_text(*text.own_template, chat_template_path, model_folder);
     text.paths.push_back(chat_template_path);
     return text;
   }

@@ -86,6 +86,67 @@ nlohmann::json read_json_file(const std::string& path, std::uint64_t max_bytes) 
 
 namespace {
 
+bool is_json_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+// Where the string that begins at `at` ends, behind its quote.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at) {
+    if (text[at] == '\\') ++at;
+  }
+  return std::min(at + 1, text.size());
+}
+
+// Where the member that begins at `at` of the outermost object ends: at its comma, or at the object's end.
+std::size_t end_of_member(std::string_view text, std::size_t at) {
+  int depth = 0;
+  while (at < text.size()) {
+    const char c = text[at];
+    if (c == '"') {
+      at = end_of_string(text, at);
+      continue;
+    }
+    if (depth == 0 && (c == ',' || c == '}')) return at;
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    ++at;
+  }
+  return at;
+}
+
+// A member's name as its text means it.
+std::string name_of_member(std::string_view member) {
+  const std::size_t begin = std::min(member.find('"'), member.size());
+  const std::string_view name = member.substr(begin, end_of_string(member, begin) - begin);
+  const nlohmann::json parsed = nlohmann::json::parse(name, nullptr, false);
+  return parsed.is_string() ? parsed.get<std::string>() : std::string();
+}
+
+}  // namespace
+
+std::string without_member(std::string_view text, std::string_view key, const std::string& where) {
+  const nlohmann::json parsed = parse_json(text, where);
+  if (!parsed.is_object() || !parsed.contains(key)) return std::string(text);
+  std::size_t at = text.find('{') + 1;
+  std::string kept(text.substr(0, at));
+  std::string_view blanks;  // in front of the object's end
+  for (bool is_first = true; at < text.size() && text[at - 1] != '}'; ++at) {
+    const std::size_t end = end_of_member(text, at);
+    std::string_view member = text.substr(at, end - at);
+    at = end;
+    blanks = member;
+    while (!member.empty() && is_json_space(member.back())) member.remove_suffix(1);
+    blanks.remove_prefix(member.size());
+    if (name_of_member(member) == key) continue;
+    kept += is_first ? "" : ",";
+    kept += member;
+    is_first = false;
+  }
+  kept += blanks;
+  return kept + std::string(text.substr(at - 1));
+}
+
+namespace {
+
 // U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069.
 bool is_direction_mark(std::string_view utf8) {
   const auto last = static_cast<unsigned char>(utf8[2]);

@@ -41,5 +41,18 @@ TEST(JsonText, QuotesOnOneLineAndCutsBetweenCharacters) {
   EXPECT_EQ(in_quotes("x" + accents), "\"x" + accents.substr(0, 93) + "...\"");
 }
 
+TEST(JsonText, MembersAreTakenOutAndTheRestStaysAsItIsWritten) {
+  const auto without = [](const char* text) { return without_member(text, "k", "t.json"); };
+  EXPECT_EQ(without(R"({"a": 1, "k": {"x": [1, "}"]}, "b" : 2 })"), R"({"a": 1, "b" : 2 })");
+  EXPECT_EQ(without(R"({"k":1})"), "{}");
+  EXPECT_EQ(without("{\n  \"k\": \"a\\\\\",\n  \"a\": 1\n}"), "{\n  \"a\": 1\n}");
+  EXPECT_EQ(without("{\n  \"a\": 1,\n  \"k\": null\n} "), "{\n  \"a\": 1\n} ");
+  EXPECT_EQ(without(R"({"k":1,"k":2,"a":"k"})"), R"({"a":"k"})");
+  EXPECT_EQ(without(R"(  {"a": {"k": 1}})"), R"(  {"a": {"k": 1}})");
+  EXPECT_EQ(without("[1]"), "[1]");
+  EXPECT_EQ(without("{}"), "{}");
+  EXPECT_THROW(without("{\"k\": "), FormatError);
+}
+
 }  // namespace
 }  // namespace sluice

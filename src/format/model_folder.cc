@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "format/adapter_folder.h"
 #include "format/checkpoint.h"
+#include "format/json_text.h"
 #include "format/whole_file.h"
 #include "io/io_failure.h"
 
@@ -22,6 +23,9 @@ namespace {
 
 constexpr const char* kConfigName = "config.json";
 constexpr const char* kGenerationConfigName = "generation_config.json";
+constexpr const char* kTokenizerConfigName = "tokenizer_config.json";
+constexpr const char* kTemplateName = "chat_template.jinja";
+constexpr const char* kOldTemplateName = "chat_template.json";  // as transformers wrote it before
 
 // What transformers saves beside the weights of a text model.
 constexpr std::array<const char*, 9> kTokenizerNames{
@@ -160,23 +164,57 @@ bool is_side_file(std::string_view name) {
          std::find(kTokenizerNames.begin(), kTokenizerNames.end(), name) != kTokenizerNames.end();
 }
 
-std::vector<std::string> copy_side_files(FileSystem& files, IoEngine& engine, const std::string& from_folder,
-                                         const std::string& to_folder, SideFiles which) {
-  files.require_directory(from_folder, OpenMode::kReadOnly);
-  files.require_directory(to_folder, OpenMode::kReadWrite);
-  std::vector<std::string> names(kTokenizerNames.begin(), kTokenizerNames.end());
-  if (which == SideFiles::kAll) names.insert(names.begin(), {kConfigName, kGenerationConfigName});
-  std::erase_if(names, [&](const std::string& name) { return !files.exists(from_folder + "/" + name); });
-  const std::vector<std::string> named = named_templates(files, from_folder);
+namespace {
+
+std::vector<std::string> names_to_copy(FileSystem& files, const SideFileCopy& copy) {
+  std::vector<std::string> names;
+  if (copy.which != SideFiles::kTokenizer) names.insert(names.end(), {kConfigName, kGenerationConfigName});
+  const bool with_tokenizer = copy.which != SideFiles::kConfig;
+  if (with_tokenizer) names.insert(names.end(), kTokenizerNames.begin(), kTokenizerNames.end());
+  std::erase_if(names, [&](const std::string& name) {
+    if (copy.chat_template && name == kTemplateName) return false;
+    const bool is_replaced = copy.chat_template && name == kOldTemplateName;
+    return is_replaced || !files.exists(copy.from_folder + "/" + name);
+  });
+  if (copy.chat_template || !with_tokenizer) return names;
+  const std::vector<std::string> named = named_templates(files, copy.from_folder);
   names.insert(names.end(), named.begin(), named.end());
-  const std::string named_folder = fmt::format("{}/{}", to_folder, kNamedTemplatesFolder);
-  if (!named.empty()) files.make_directory(named_folder);
-  for (const std::string& name : names) {
-    const std::string text = read_whole_file(files, engine, fmt::format("{}/{}", from_folder, name), kMaxSideFileBytes);
-    write_whole_file(files, engine, fmt::format("{}/{}", to_folder, name), text);
+  return names;
+}
+
+std::string text_to_copy(FileSystem& files, IoEngine& engine, const SideFileCopy& copy, const std::string& name) {
+  if (copy.chat_template && name == kTemplateName) return *copy.chat_template;
+  const std::string path = fmt::format("{}/{}", copy.from_folder, name);
+  std::string text = read_whole_file(files, engine, path, kMaxSideFileBytes);
+  return copy.chat_template && name == kTokenizerConfigName ? without_member(text, "chat_template", path) : text;
+}
+
+// Of an earlier copy: readers would take them before what tokenizer_config.json says.
+void remove_other_templates(FileSystem& files, const std::string& folder, const std::vector<std::string>& names) {
+  std::vector<std::string> templates = named_templates(files, folder);
+  templates.insert(templates.end(), {kTemplateName, kOldTemplateName});
+  for (const std::string& name : templates) {
+    const bool is_wanted = std::find(names.begin(), names.end(), name) != names.end();
+    if (!is_wanted) files.remove(fmt::format("{}/{}", folder, name));
   }
-  if (!named.empty()) files.sync_directory(named_folder);
-  if (!names.empty()) files.sync_directory(to_folder);
+}
+
+}  // namespace
+
+std::vector<std::string> copy_side_files(FileSystem& files, IoEngine& engine, const SideFileCopy& copy) {
+  files.require_directory(copy.from_folder, OpenMode::kReadOnly);
+  files.require_directory(copy.to_folder, OpenMode::kReadWrite);
+  const std::vector<std::string> names = names_to_copy(files, copy);
+  const std::string named_folder = fmt::format("{}/{}", copy.to_folder, kNamedTemplatesFolder);
+  const bool any_named = !names.empty() && names.back().starts_with(kNamedTemplatesFolder);
+  if (any_named) files.make_directory(named_folder);
+  for (const std::string& name : names) {
+    const std::string text = text_to_copy(files, engine, copy, name);
+    write_whole_file(files, engine, fmt::format("{}/{}", copy.to_folder, name), text);
+  }
+  if (copy.which != SideFiles::kConfig) remove_other_templates(files, copy.to_folder, names);
+  if (any_named) files.sync_directory(named_folder);
+  if (!names.empty()) files.sync_directory(copy.to_folder);
   return names;
 }
 

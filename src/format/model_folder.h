@@ -53,13 +53,22 @@ void make_model_folder(const std::string& path);
 enum class SideFiles {
   kAll,        // configuration and tokenizer
   kTokenizer,  // all but config.json and generation_config.json
+  kConfig,     // these two alone
 };
 
 bool is_side_file(std::string_view name);
 // A folder in the model's, of chat templates that have a name.
 inline constexpr const char* kNamedTemplatesFolder = "additional_chat_templates";
-// Copies the side files that are there, each by rename, durable on return; returns their names. Weights are not copied.
-std::vector<std::string> copy_side_files(FileSystem& files, IoEngine& engine, const std::string& from_folder,
-                                         const std::string& to_folder, SideFiles which);
+struct SideFileCopy {
+  std::string from_folder;
+  std::string to_folder;
+  SideFiles which = SideFiles::kAll;
+  // The chat template in place of the folder's own: saved as chat_template.jinja, and nowhere else.
+  std::optional<std::string> chat_template = std::nullopt;
+};
+// Copies the side files that are there, each by rename, durable on return; returns their names. Chat templates that the
+// target has of an earlier copy and this one does not bring are removed: two would contradict each other. Weights are
+// not copied.
+std::vector<std::string> copy_side_files(FileSystem& files, IoEngine& engine, const SideFileCopy& copy);
 
 }  // namespace sluice

@@ -85,27 +85,57 @@ TEST_F(ModelFolderTest, SaysWhatIsThere) {
 TEST_F(ModelFolderTest, CopiesTemplatesThatHaveAName) {
   put_file(disk_, "/m/additional_chat_templates/tool_use.jinja", "tools");
   put_file(disk_, "/m/additional_chat_templates/notes.txt", "no template");
-  EXPECT_THAT(copy_side_files(disk_, engine_, "/m", "/new", SideFiles::kTokenizer),
-              ElementsAre("tokenizer.json", "chat_template.jinja", "additional_chat_templates/tool_use.jinja"));
+  EXPECT_THAT(
+      copy_side_files(disk_, engine_, {.from_folder = "/m", .to_folder = "/new", .which = SideFiles::kTokenizer}),
+      ElementsAre("tokenizer.json", "chat_template.jinja", "additional_chat_templates/tool_use.jinja"));
   EXPECT_EQ(text_of_file(disk_, "/new/additional_chat_templates/tool_use.jinja"), "tools");
   EXPECT_THAT(disk_.list("/new/additional_chat_templates"), ElementsAre("tool_use.jinja"));
 }
 
 TEST_F(ModelFolderTest, CopiesSideFilesWithoutWeights) {
   put_file(disk_, "/new/config.json", "old");
-  EXPECT_THAT(copy_side_files(disk_, engine_, "/m", "/new", SideFiles::kAll),
+  EXPECT_THAT(copy_side_files(disk_, engine_, {.from_folder = "/m", .to_folder = "/new", .which = SideFiles::kAll}),
               ElementsAre("config.json", "tokenizer.json", "chat_template.jinja"));
   EXPECT_THAT(disk_.list("/new"), ElementsAre("chat_template.jinja", "config.json", "tokenizer.json"));
   EXPECT_EQ(text_of_file(disk_, "/new/config.json"), "text of config.json");
-  EXPECT_THAT(copy_side_files(disk_, engine_, "/m", "/other", SideFiles::kTokenizer),
-              ElementsAre("tokenizer.json", "chat_template.jinja"));
+  EXPECT_THAT(
+      copy_side_files(disk_, engine_, {.from_folder = "/m", .to_folder = "/other", .which = SideFiles::kTokenizer}),
+      ElementsAre("tokenizer.json", "chat_template.jinja"));
+}
+
+TEST_F(ModelFolderTest, AChatTemplateInPlaceOfTheFoldersOwnIsTheOnlyOne) {
+  constexpr const char* kConfig =
+      "{ \"a\": 1000000000000000019884624838656,\n  \"chat\\u005ftemplate\": \"{\\\"x\\\", }\",\n  \"b\": "
+      "{\"chat_template\": [1,2]},\n  \"chat_template\":[{\"name\":\"default\"}]\n}\n";
+  put_file(disk_, "/m/tokenizer_config.json", kConfig);
+  put_file(disk_, "/m/chat_template.json", R"({"chat_template": "older"})");
+  put_file(disk_, "/m/additional_chat_templates/tool_use.jinja", "tools");
+  put_file(disk_, "/new/additional_chat_templates/rag.jinja", "of an earlier copy");
+  put_file(disk_, "/new/chat_template.json", "of an earlier copy");
+  const SideFileCopy copy{
+      .from_folder = "/m", .to_folder = "/new", .which = SideFiles::kTokenizer, .chat_template = "trained"};
+  EXPECT_THAT(copy_side_files(disk_, engine_, copy),
+              ElementsAre("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"));
+  EXPECT_EQ(text_of_file(disk_, "/new/chat_template.jinja"), "trained");
+  EXPECT_EQ(text_of_file(disk_, "/new/tokenizer_config.json"),
+            "{ \"a\": 1000000000000000019884624838656,\n  \"b\": {\"chat_template\": [1,2]}\n}\n");
+  EXPECT_FALSE(disk_.exists("/new/chat_template.json"));
+  EXPECT_TRUE(disk_.list("/new/additional_chat_templates").empty());
+  // Without one, what an earlier copy left does not outlive the next.
+  disk_.remove("/m/chat_template.jinja");
+  copy_side_files(disk_, engine_, {.from_folder = "/m", .to_folder = "/new", .which = SideFiles::kTokenizer});
+  EXPECT_FALSE(disk_.exists("/new/chat_template.jinja"));
+  EXPECT_EQ(text_of_file(disk_, "/new/tokenizer_config.json"), kConfig);
+  EXPECT_THAT(disk_.list("/new/additional_chat_templates"), ElementsAre("tool_use.jinja"));
 }
 
 TEST_F(ModelFolderTest, AFailedCopyKeepsTheOldFileAndNoHalfOne) {
   put_file(disk_, "/new/config.json", "old");
   for (const FakeOp failing : {FakeOp::kWrite, FakeOp::kSync, FakeOp::kRename}) {
     disk_.set_hook([&](const FakeOperation& op) { return op.op == failing ? Fault::kEnospc : Fault::kNone; });
-    EXPECT_THAT(message_of<IoError>([&] { copy_side_files(disk_, engine_, "/m", "/new", SideFiles::kAll); }),
+    EXPECT_THAT(message_of<IoError>([&] {
+                  copy_side_files(disk_, engine_, {.from_folder = "/m", .to_folder = "/new", .which = SideFiles::kAll});
+                }),
                 HasSubstr("/new/config.json"));
     EXPECT_THAT(disk_.list("/new"), ElementsAre("config.json"));
     EXPECT_EQ(text_of_file(disk_, "/new/config.json"), "old");

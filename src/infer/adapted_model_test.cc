@@ -2,6 +2,7 @@
 // An adapter applied while the model computes, against the same adapter merged into the weights.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -49,16 +50,15 @@ void add_module(AdapterMatrices& matrices, const std::string& module, std::int64
 void write_adapter(const std::string& folder, const nlohmann::json& settings, const AdapterMatrices& matrices) {
   nlohmann::json config{{"peft_type", "LORA"}, {"r", 4}, {"lora_alpha", 8}, {"bias", "none"}};
   config.update(settings);
-  std::ofstream(folder + "/adapter_config.json") << config;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) std::filesystem::remove(entry.path());
   PosixFileSystem files;
   ThreadsEngine engine(1);
   std::vector<PlannedTensor> tensors;
   for (const auto& [name, matrix] : matrices) tensors.push_back({name, DType::kF32, matrix.shape});
-  CheckpointWriter writer(
-      files, engine, folder,
-      {.tensors = tensors, .existing = ExistingFiles::kReplaceCheckpoint, .only_file = kAdapterTensorsName});
+  CheckpointWriter writer(files, engine, folder, {.tensors = tensors, .only_file = kAdapterTensorsName});
   for (const auto& [name, matrix] : matrices) writer.write(std::as_bytes(std::span(matrix.values)));
   writer.finish();
+  std::ofstream(folder + "/adapter_config.json") << config;
 }
 
 // What torch had trained in fifty steps.

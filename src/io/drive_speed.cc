@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include <fmt/core.h>
 
+#include "base/error.h"
 #include "base/page_memory.h"
 #include "base/random.h"
 #include "base/units.h"
@@ -53,10 +55,23 @@ double mixed_seconds(const DriveProbe& probe, File& file, std::array<PageMemory,
   return stopwatch.seconds();
 }
 
+// Half of what is free at most: others write there too.
+std::uint64_t affordable_bytes(const DriveProbe& probe, const std::string& directory, std::uint64_t probe_bytes) {
+  constexpr std::uint64_t kLeastBytes = 2 * kWindowBytes;
+  const std::uint64_t free_bytes = probe.files.free_bytes(directory);
+  if (free_bytes < 2 * kLeastBytes) {
+    throw IoError(ENOSPC,
+                  fmt::format("the drive of '{}' has {} free, too little to measure its speed and to keep a run "
+                              "there: free at least {}, or name a folder on another drive",
+                              directory, format_bytes(free_bytes), format_bytes(2 * kLeastBytes)));
+  }
+  return std::max(round_down(std::min(probe_bytes, free_bytes / 2), kLeastBytes), kLeastBytes);
+}
+
 }  // namespace
 
 DriveSpeed measure_drive(const DriveProbe& probe, const std::string& directory, std::uint64_t probe_bytes) {
-  probe_bytes = std::max(round_down(probe_bytes, 2 * kWindowBytes), 2 * kWindowBytes);
+  probe_bytes = affordable_bytes(probe, directory, probe_bytes);
   const std::string path = fmt::format("{}/.sluice-probe-{}", directory, ::getpid());
   const auto file = probe.files.open(path, OpenMode::kCreate, probe.caching);
   probe.files.remove(path);  // its blocks go with the last descriptor, however this process ends

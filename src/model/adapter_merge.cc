@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "format/json_text.h"
 #include "model/convert.h"
+#include "tensor/finite_numbers.h"
 
 namespace sluice {
 namespace {
@@ -149,6 +150,28 @@ AdapterMerge::AdapterMerge(const Checkpoint& base, const AdapterFolder& adapter)
     take_once(weights_[find_weight(module.name + ".weight")].module, module);
   }
   for (const Weight& weight : weights_) require_fit(weight);
+  for (const Weight& weight : weights_) {
+    if (weight.replacement != nullptr) require_finite(*weight.replacement);
+    if (weight.module == nullptr) continue;
+    require_finite(weight.module->a);
+    require_finite(weight.module->b);
+  }
+}
+
+// Read once more when it is merged: an adapter is small, and nothing is to be written for one that is damaged.
+void AdapterMerge::require_finite(const TensorInfo& tensor) const {
+  const Checkpoint& tensors = adapter_.tensors();
+  const DType dtype = tensors.require_dtype(tensor);
+  std::vector<std::byte> piece;
+  for (std::uint64_t at = 0; at < tensor.size_bytes; at += piece.size()) {
+    piece.resize(std::min(tensor.size_bytes - at, kMergedPieceBytes));
+    tensors.read(tensor, at, piece);
+    if (all_finite(piece, dtype)) continue;
+    throw InvalidInput(fmt::format(
+        "tensor {} of the adapter '{}' has numbers that are not finite (NaN or infinite): its training went "
+        "wrong, or the file is damaged; merge an earlier checkpoint of it",
+        in_quotes(tensor.name), tensors.path()));
+  }
 }
 
 // Checkpoints of bare models lack the first part of their modules' names: GPT-2's "transformer".

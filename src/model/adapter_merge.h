@@ -23,8 +23,8 @@ namespace sluice {
 
 class AdapterMerge {
  public:
-  // Holds every tensor of the adapter against the base: InvalidInput where it is an adapter of another model, naming
-  // the tensor. Borrows both.
+  // Holds every tensor of the adapter against the base: InvalidInput where it is an adapter of another model or has
+  // numbers that are not finite, naming the tensor. Borrows both.
   AdapterMerge(const Checkpoint& base, const AdapterFolder& adapter);
 
   std::vector<PlannedTensor> planned_tensors() const;
@@ -41,6 +41,7 @@ class AdapterMerge {
 
   std::size_t find_weight(const std::string& name) const;
   void require_fit(const Weight& weight) const;
+  void require_finite(const TensorInfo& tensor) const;
   void write_weight(const Weight& weight, CheckpointWriter& writer, WorkerTeam& team,
                     const std::function<void(std::uint64_t)>& wrote) const;
 

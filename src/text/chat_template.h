@@ -42,6 +42,8 @@ class ChatTemplate {
   // Finds chat_template.jinja (and additional_chat_templates/), chat_template.json or tokenizer_config.json, and takes
   // the special tokens from the latter. Throws InvalidInput where there is no template.
   static ChatTemplate load(const std::string& model_directory);
+  // The template `source` in place of the folder's own, with the folder's special tokens; `where` is for failures.
+  static ChatTemplate of_text(const std::string& source, const std::string& where, const std::string& model_directory);
 
   // Throws InvalidInput where every template has to be asked for by its name.
   void require_default() const { choose({}); }

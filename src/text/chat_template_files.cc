@@ -150,4 +150,11 @@ ChatTemplate ChatTemplate::load(const std::string& model_directory) {
   return ChatTemplate(std::move(templates), special_tokens(directory));
 }
 
+ChatTemplate ChatTemplate::of_text(const std::string& source, const std::string& where,
+                                   const std::string& model_directory) {
+  std::map<std::string, JinjaTemplate> templates;
+  templates.try_emplace("default", source, where);
+  return ChatTemplate(std::move(templates), special_tokens(model_directory));
+}
+
 }  // namespace sluice

@@ -46,14 +46,14 @@ ConfigKey integer_key(std::string_view name, Synonyms synonyms, CountRange range
 }
 
 ConfigKey optional_key(std::string_view name, Synonyms synonyms, std::string_view none,
-                       std::optional<std::uint64_t> TrainConfig::*member) {
-  const std::string type = none == "auto" ? "auto, integer ≥ 1" : "integer ≥ 1";
+                       std::optional<std::uint64_t> TrainConfig::*member, CountRange range) {
+  const std::string type = none == "auto" ? "auto, " + describe_range(range) : describe_range(range);
   return make_key(
       name, std::move(synonyms), type,
-      [none, member](ConfigDraft& draft, const ConfigValue& value) {
+      [none, member, range](ConfigDraft& draft, const ConfigValue& value) {
         (draft.config.*member).reset();
         if (none != "null" && value.is_word(none)) return;
-        draft.config.*member = value.integer({.min = 1});
+        draft.config.*member = value.integer(range);
       },
       [none, member](const ConfigDraft& draft) {
         const std::optional<std::uint64_t>& number = draft.config.*member;

@@ -19,7 +19,7 @@ std::string write_list(const std::vector<std::string>& texts);
 ConfigKey integer_key(std::string_view name, Synonyms synonyms, CountRange range, std::uint64_t TrainConfig::*member);
 // `none` is the word for an empty one: auto or null.
 ConfigKey optional_key(std::string_view name, Synonyms synonyms, std::string_view none,
-                       std::optional<std::uint64_t> TrainConfig::*member);
+                       std::optional<std::uint64_t> TrainConfig::*member, CountRange range = {.min = 1});
 ConfigKey real_key(std::string_view name, Synonyms synonyms, NumberRange range, double TrainConfig::*member);
 ConfigKey flag_key(std::string_view name, Synonyms synonyms, bool TrainConfig::*member);
 ConfigKey text_key(std::string_view name, Synonyms synonyms, std::string TrainConfig::*member);

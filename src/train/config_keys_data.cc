@@ -55,8 +55,12 @@ ConfigKey chat_template_key() {
 
 ConfigKey stage_key() {
   ConfigKey key{.name = "stage", .type = "sft, pt", .default_text = "sft", .field = "stage"};
-  key.read = [](ConfigDraft&, const ConfigValue& value) {
+  key.read = [](ConfigDraft& draft, const ConfigValue& value) {
     if (!value.is_word("sft") && !value.is_word("pt")) value.expected("sft; preference training is not offered");
+    if (value.is_word("pt")) {
+      draft.warnings.push_back(value.place() +
+                               ": ignored: rows are trained as their type says; type: text is pretraining");
+    }
     return std::string_view();
   };
   return key;

@@ -41,6 +41,8 @@ constexpr EnumNames<DirectWish, 5> kDirectWishes{{{
     {"false", DirectWish::kOff},
 }}};
 
+constexpr std::uint64_t kMostThreads = 1024;  // as of the verbs' --threads
+
 ConfigKey per_epoch_key(std::string_view name, std::optional<std::uint64_t> ConfigDraft::*member) {
   ConfigKey key{.name = name, .type = describe_range(CountRange{.min = 1}), .default_text = "null", .field = name};
   key.read = [name, member](ConfigDraft& draft, const ConfigValue& value) {
@@ -138,7 +140,7 @@ std::vector<ConfigKey> memory_keys() {
   keys.push_back(bytes_key("gpu_memory", {"gpu_memory_limit"}, &TrainConfig::gpu_memory_bytes));
   keys.push_back(bytes_key("host_memory", {}, &TrainConfig::host_memory_bytes));
   keys.push_back(cache_key());
-  keys.push_back(optional_key("threads", {}, "auto", &TrainConfig::threads));
+  keys.push_back(optional_key("threads", {}, "auto", &TrainConfig::threads, {.min = 1, .max = kMostThreads}));
   keys.push_back(optional_key("wave_size", {}, "auto", &TrainConfig::wave_size));
   keys.push_back(optional_key("group_size", {}, "auto", &TrainConfig::group_size));
   keys.push_back(enum_key("boundaries", {}, "auto, device, host, nvme", kPlaces, &TrainConfig::boundaries));

@@ -3,10 +3,12 @@
 
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "train/config_notes.h"
 
 namespace sluice {
 namespace {
@@ -27,10 +29,17 @@ void require_model_and_data(const ConfigDraft& draft, const std::string& file) {
 
 void settle_paths(ConfigDraft& draft) {
   if (draft.dataset_dir.empty()) return;
+  bool any_is_relative = false;
   for (auto* const datasets : {&draft.config.datasets, &draft.config.test_datasets}) {
     for (DatasetChoice& dataset : *datasets) {
-      if (!dataset.path.starts_with('/')) dataset.path = draft.dataset_dir + "/" + dataset.path;
+      if (dataset.path.starts_with('/') || dataset.path.starts_with('~')) continue;
+      dataset.path = draft.dataset_dir + "/" + dataset.path;
+      any_is_relative = true;
     }
+  }
+  if (!any_is_relative) {
+    draft.warnings.push_back(draft.given.find("dataset_dir")->second +
+                             ": ignored: no data set has a path that it could go in front of");
   }
 }
 
@@ -113,7 +122,7 @@ void require_checkpoints_to_choose_from(const ConfigDraft& draft) {
 
 }  // namespace
 
-TrainConfig settle_config(ConfigDraft draft, const std::string& file) {
+ReadConfig settle_config(ConfigDraft draft, const std::string& file) {
   require_model_and_data(draft, file);
   if (draft.config.warmup_steps > 0 && draft.config.warmup_ratio > 0) {
     refuse(draft, "warmup_ratio", "warmup_steps already says how long the warm-up is; keep one");
@@ -121,12 +130,17 @@ TrainConfig settle_config(ConfigDraft draft, const std::string& file) {
   if (draft.config.momentum > 0 && draft.config.optimizer != OptimizerKind::kSgd) {
     refuse(draft, "momentum", "it is for optimizer: sgd; AdamW has adam_beta1 instead");
   }
+  if (draft.config.direct_storage == DirectWish::kOn && draft.config.device == DeviceWish::kCpu) {
+    refuse(draft, "direct_storage", "it is for a card, and device is cpu; leave it out, or write auto");
+  }
   settle_paths(draft);
   settle_adapter(draft);
   settle_saving(draft);
   settle_evaluation(draft);
   require_checkpoints_to_choose_from(draft);
-  return std::move(draft.config);
+  std::vector<std::string> warnings = std::move(draft.warnings);
+  for (std::string& note : config_notes(draft)) warnings.push_back(std::move(note));
+  return {std::move(draft.config), std::move(warnings)};
 }
 
 }  // namespace sluice

@@ -7,7 +7,8 @@
 
 namespace sluice {
 
-// Throws InvalidInput that names the place of a key that cannot be had.
-TrainConfig settle_config(ConfigDraft draft, const std::string& file);
+// With a warning for each key that changes nothing. Throws InvalidInput that names the place of a key that cannot be
+// had.
+ReadConfig settle_config(ConfigDraft draft, const std::string& file);
 
 }  // namespace sluice

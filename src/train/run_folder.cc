@@ -14,7 +14,6 @@
 #include "base/units.h"
 #include "format/checkpoint.h"
 #include "format/checkpoint_writer.h"
-#include "format/model_folder.h"
 #include "format/whole_file.h"
 #include "model/checkpoint_slices.h"
 #include "train/adapter_files.h"
@@ -83,11 +82,17 @@ std::vector<std::uint64_t> RunFolder::checkpoints() const {
   return steps;
 }
 
+void RunFolder::write_side_files(const std::string& folder, SideFiles which) const {
+  copy_side_files(
+      *parts_.files, *parts_.engine,
+      {.from_folder = parts_.base_model, .to_folder = folder, .which = which, .chat_template = parts_.chat_template});
+}
+
 void RunFolder::write_adapter(const std::string& folder, const WeightsOfSlice& weights) const {
   write_adapter_weights(*parts_.files, *parts_.engine, *parts_.model, folder, weights);
   write_whole_file(*parts_.files, *parts_.engine, folder + "/" + kAdapterConfigName,
                    adapter_config_text(*parts_.model, parts_.base_model));
-  copy_side_files(*parts_.files, *parts_.engine, parts_.base_model, folder, SideFiles::kTokenizer);
+  write_side_files(folder, SideFiles::kTokenizer);
 }
 
 void RunFolder::write_model(const std::string& folder, const WeightsOfSlice& weights,
@@ -104,7 +109,7 @@ void RunFolder::write_model(const std::string& folder, const WeightsOfSlice& wei
     progress.report("saving", slice_idx + 1, total);
   }
   writer.finish();
-  copy_side_files(*parts_.files, *parts_.engine, parts_.base_model, folder, SideFiles::kAll);
+  write_side_files(folder, SideFiles::kAll);
 }
 
 // Said before anything is written: a drive that is filled to the brim is of no use to anyone.

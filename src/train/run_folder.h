@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/progress.h"
+#include "format/model_folder.h"
 #include "io/file.h"
 #include "io/io_engine.h"
 #include "model/description.h"
@@ -30,7 +31,8 @@ class RunFolder {
     IoEngine* engine = nullptr;
     RunManifest* manifest = nullptr;
     const ModelDescription* model = nullptr;
-    std::string base_model;  // where configuration and tokenizer are copied from
+    std::string base_model;                    // where configuration and tokenizer are copied from
+    std::optional<std::string> chat_template;  // that the run trains with, in place of the base's
     std::string output_dir;
     DType dtype = DType::kBF16;
   };
@@ -54,6 +56,7 @@ class RunFolder {
   void remove_leftovers() const;
 
  private:
+  void write_side_files(const std::string& folder, SideFiles which) const;
   void write_adapter(const std::string& folder, const WeightsOfSlice& weights) const;
   void require_room(const std::string& what) const;
   void write_model(const std::string& folder, const WeightsOfSlice& weights, const ProgressSink& progress) const;

@@ -3,13 +3,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/cpu.h"
 #include "base/log.h"
+#include "model/adapter_layout.h"
 #include "model/slice_layout.h"
+#include "plan/step_memory.h"
 #include "tier/store_space.h"
 
 namespace sluice {
@@ -63,8 +65,15 @@ std::vector<PlanChange> changes_beside(const PlanRequest& request, std::uint64_t
 Plan plan_with_staging(const PlanRequest& request) {
   Plan plan = make_plan(request);
   if (plan.buffers.staging_bytes > 0) return plan;
+  const std::uint64_t least_bytes = least_staging_bytes(request);
+  if (request.budgets.host < least_bytes) {
+    const std::uint64_t needed_bytes = round_up(plan.memory.host.total() + least_bytes, kMiB);
+    throw NoPlanFits(
+        fmt::format("host_memory is {}, and this run takes at least {}: checkpoints pass through {} of it",
+                    format_bytes(request.budgets.host), format_bytes(needed_bytes), format_bytes(least_bytes)),
+        changes_beside(request, needed_bytes - request.budgets.host, {}));
+  }
   PlanRequest rest = request;
-  const std::uint64_t least_bytes = std::min(request.budgets.host, least_staging_bytes(request));
   rest.budgets.host -= least_bytes;
   try {
     plan = make_plan(rest);
@@ -118,6 +127,32 @@ TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_byte
   return {.device = is_cpu ? free_host_bytes / 100 * 30 : machine.device.size_bytes / 100 * 95,
           .host = free_host_bytes / 100 * (is_cpu ? 40 : 90),
           .drives = left.drives_size_bytes()};
+}
+
+std::uint64_t largest_saved_bytes(const Architecture& arch, DType dtype) {
+  std::uint64_t largest = 0;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    largest = std::max(largest, trained_layout(arch, slice_idx).size_bytes(trained_dtype(arch, dtype)));
+  }
+  return largest;
+}
+
+std::uint64_t peak_host_bytes(const Plan& plan, ArenaBytes arena) {
+  const Architecture& arch = plan.request.arch;
+  const bool is_cpu = plan.schedule.device == DeviceKind::kCpu;
+  std::uint64_t stepping = plan.memory.host.total();
+  if (is_cpu) {
+    stepping += arena == ArenaBytes::kReserved ? plan.request.budgets.device : plan.memory.device.total();
+  }
+  std::uint64_t filled = plan.memory.host.buffers + unpacked_bytes(arch, plan.schedule);
+  std::uint64_t largest = 0;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(arch); ++slice_idx) {
+    const std::uint64_t bytes = weight_bytes(arch, plan.schedule, slice_idx);
+    const Home home = plan.schedule.homes[slice_idx].weights;
+    largest = std::max(largest, bytes);
+    if (home == Home::kHost || (home == Home::kDevice && is_cpu)) filled += bytes;
+  }
+  return std::max(stepping + largest_saved_bytes(arch, plan.request.dtype), filled + largest);
 }
 
 PlanRequest plan_request(const TrainConfig& config, const RunShape& shape) {
@@ -183,8 +218,6 @@ std::vector<std::string> drive_directories(const TrainConfig& config) {
   return directories;
 }
 
-std::size_t num_threads_of(const TrainConfig& config) {
-  return config.threads.value_or(std::max(1U, std::thread::hardware_concurrency()));
-}
+std::size_t num_threads_of(const TrainConfig& config) { return config.threads.value_or(num_usable_cores()); }
 
 }  // namespace sluice

@@ -19,6 +19,15 @@ namespace sluice {
 // uses.
 TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_bytes);
 
+// Host memory beside the budgets: a trained slice on its way into a checkpoint, the largest.
+std::uint64_t largest_saved_bytes(const Architecture& arch, DType dtype);
+
+// Of memory that the run reserves, what it touches, or all of it: `ulimit -v` counts addresses.
+enum class ArenaBytes { kTouched, kReserved };
+// The most host memory the run has at once: in its steps with a checkpoint being saved, or while slices come from the
+// base, each in memory whole. Without what is there before it is opened: program, tokenizer, data.
+std::uint64_t peak_host_bytes(const Plan& plan, ArenaBytes arena);
+
 struct RunShape {
   Architecture arch;
   Machine machine;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_plan.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -91,6 +92,51 @@ TEST(RunPlan, WhereTheRingIsTooMuchTheUsersOwnBudgetIsNamed) {
     for (const PlanChange& change : failure.changes()) {
       const RunPlan run = plan_run(change.request, 1);
       EXPECT_LE(run.plan.memory.host.total(), change.request.budgets.host) << change.text;
+    }
+  }
+}
+
+TEST(RunPlan, HostMemoryThatHoldsNoRingIsRefusedWithTheLeastThatWorks) {
+  const PlanRequest request = small_request({.device = 256 * kMiB, .host = kKiB, .drives = kGiB});
+  ASSERT_NO_THROW(make_plan(request)) << "a step fits: all of it is in device memory";
+  try {
+    plan_run(request, 1);
+    FAIL() << "checkpoints have nothing to pass through";
+  } catch (const NoPlanFits& failure) {
+    EXPECT_THAT(failure.what(), testing::HasSubstr("host_memory is 1 KiB, and this run takes at least 1 MiB"));
+    ASSERT_EQ(failure.changes().size(), 1U);
+    EXPECT_EQ(failure.changes()[0].key, "host_memory");
+    EXPECT_EQ(failure.changes()[0].request.budgets.host, kMiB);
+    EXPECT_NO_THROW(plan_run(failure.changes()[0].request, 1));
+  }
+}
+
+TEST(RunPlan, APlansPeakCountsTheSliceThatIsSavedBesideItsBudgets) {
+  PlanRequest request = small_request({.device = 256 * kMiB, .host = 256 * kMiB, .drives = kGiB});
+  const Plan of_card = plan_run(request, 1).plan;
+  request.machine.device.kind = Processor::kCpu;
+  const Plan plan = plan_run(request, 1).plan;
+  std::uint64_t largest = 0;
+  for (std::size_t slice_idx = 0; slice_idx < num_slices(request.arch); ++slice_idx) {
+    largest = std::max(largest, slice_layout(request.arch, slice_idx).size_bytes(request.dtype));
+  }
+  EXPECT_EQ(largest_saved_bytes(request.arch, request.dtype), largest);
+  const std::uint64_t touched = peak_host_bytes(plan, ArenaBytes::kTouched);
+  EXPECT_EQ(touched, plan.memory.host.total() + plan.memory.device.total() + largest);
+  EXPECT_EQ(peak_host_bytes(plan, ArenaBytes::kReserved), touched - plan.memory.device.total() + 256 * kMiB);
+  EXPECT_EQ(peak_host_bytes(of_card, ArenaBytes::kReserved), of_card.memory.host.total() + largest);
+}
+
+// What is planned can be taken: the ring holds what the store's chunks need, whatever host memory there is.
+TEST(RunPlan, EveryPlanThatFitsHasARing) {
+  for (std::uint64_t host = kKiB; host <= 16 * kMiB; host = host * 5 / 4) {
+    const PlanRequest request = small_request({.device = 256 * kMiB, .host = host, .drives = kGiB});
+    try {
+      const RunPlan run = plan_run(request, 1);
+      EXPECT_GE(run.memory.buffers.staging_bytes, 4 * request.buffers.chunk_bytes) << host;
+      EXPECT_LE(run.plan.memory.host.total(), host);
+    } catch (const NoPlanFits& failure) {
+      EXPECT_LT(host, kMiB) << failure.what();
     }
   }
 }

@@ -16,7 +16,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "plan/step_memory.h"
-#include "train/finite_numbers.h"
+#include "tensor/finite_numbers.h"
 #include "train/state_keys.h"
 
 namespace sluice {

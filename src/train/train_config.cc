@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "format/whole_file.h"
 #include "io/posix/posix_file.h"
 #include "io/threads/threads_engine.h"
+#include "train/config_homes.h"
 #include "train/config_keys.h"
 #include "train/config_overrides.h"
 #include "train/config_settle.h"
@@ -43,10 +45,7 @@ class ConfigReading {
     }
   }
 
-  ReadConfig settle() {
-    std::vector<std::string> warnings = std::move(draft_.warnings);
-    return {settle_config(std::move(draft_), file_), std::move(warnings)};
-  }
+  ReadConfig settle() { return settle_config(std::move(draft_), file_); }
 
  private:
   struct Seen {
@@ -58,6 +57,7 @@ class ConfigReading {
                   std::map<std::string_view, Seen>& seen) {
     ConfigDraft alone;
     const std::string_view field = key.read(alone, value);
+    if (field.empty()) std::move(alone.warnings.begin(), alone.warnings.end(), std::back_inserter(draft_.warnings));
     if (field.empty() || outranked.contains(field)) return;
     const ConfigKey* const owner = find_config_key(field);
     CHECK(owner != nullptr && owner->write, "a field has a key of its own");
@@ -111,8 +111,8 @@ std::uint64_t StepInterval::resolve(std::uint64_t total_steps) const {
   return std::max<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(static_cast<double>(total_steps) * ratio)), 1);
 }
 
-ReadConfig parse_train_config(std::string_view text, const std::string& file,
-                              const std::vector<std::string>& overrides) {
+ReadConfig parse_train_config(std::string_view text, const std::string& file, const std::vector<std::string>& overrides,
+                              const HomeOf& home_of) {
   YamlValue tree = parse_yaml(text, file);
   if (tree.kind == YamlValue::Kind::kNull) tree.kind = YamlValue::Kind::kMap;
   if (tree.kind != YamlValue::Kind::kMap) {
@@ -127,13 +127,16 @@ ReadConfig parse_train_config(std::string_view text, const std::string& file,
   ConfigReading reading(file);
   reading.read(tree, outranked);
   reading.read(settings, {});
-  return reading.settle();
+  ReadConfig settled = reading.settle();
+  if (home_of) settled.config = with_homes(std::move(settled.config), home_of);
+  return settled;
 }
 
-ReadConfig read_train_config(const std::string& path, const std::vector<std::string>& overrides) {
+ReadConfig read_train_config(const std::string& path, const std::vector<std::string>& overrides,
+                             const HomeOf& home_of) {
   PosixFileSystem files;
   ThreadsEngine engine;
-  return parse_train_config(read_whole_file(files, engine, path, kMaxConfigBytes), path, overrides);
+  return parse_train_config(read_whole_file(files, engine, path, kMaxConfigBytes), path, overrides, home_of);
 }
 
 std::string write_as_run(const TrainConfig& config) {

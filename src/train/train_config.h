@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -113,12 +114,16 @@ struct ReadConfig {
   std::vector<std::string> warnings;  // a line for each key that was accepted and means nothing here
 };
 
+// The home of a user, or of whoever runs this for "". Nothing where there is none.
+using HomeOf = std::function<std::optional<std::string>(const std::string& user)>;
+
 // `file` names the text in failures and warnings. An override is `key=value`, or `key.inner=value` and
-// `datasets.0.path=value`; its value is YAML. Throws InvalidInput with file:line:key (or "command line:key"), what was
-// found and what was expected.
+// `datasets.0.path=value`; its value is YAML. Paths that begin with `~` are expanded where `home_of` is given. Throws
+// InvalidInput with file:line:key (or "command line:key"), what was found and what was expected.
 ReadConfig parse_train_config(std::string_view text, const std::string& file,
-                              const std::vector<std::string>& overrides = {});
-ReadConfig read_train_config(const std::string& path, const std::vector<std::string>& overrides = {});
+                              const std::vector<std::string>& overrides = {}, const HomeOf& home_of = {});
+ReadConfig read_train_config(const std::string& path, const std::vector<std::string>& overrides = {},
+                             const HomeOf& home_of = {});
 
 OptimizerState optimizer_state_of(const TrainConfig& config);
 

@@ -169,6 +169,11 @@ TEST(TrainConfig, TwoSpellingsOfAFieldMayAgreeButNotDiffer) {
   EXPECT_THAT(refusal_with("lora_target_linear: true\nlora_target: [q_proj]\n"), HasSubstr("contradicts"));
 }
 
+TEST(TrainConfig, ThreadsAreNoMoreThanTheVerbsTake) {
+  EXPECT_EQ(with("threads: 1024\n").threads, 1024U);
+  EXPECT_THAT(refusal_with("threads: 1000000\n"), HasSubstr("found 1000000, expected an integer from 1 to 1024"));
+}
+
 TEST(TrainConfig, UnknownKeysAreRefusedWithTheClosestSpelling) {
   EXPECT_EQ(refusal_with("learning_rat: 1\n"),
             "run.yaml:3:learning_rat: there is no key \"learning_rat\"; did you mean learning_rate?");

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "format/model_folder.h"
 #include "model/adapter_sites.h"
+#include "train/run_notes.h"
 
 namespace sluice {
 namespace {
@@ -22,6 +23,16 @@ AdapterSettings adapter_settings(const TrainConfig& config) {
           .targets = config.lora_target_modules};
 }
 
+// A table of positions ends somewhere; a rotary embedding goes on.
+void require_positions(const Architecture& arch, const TrainConfig& config, const std::string& folder) {
+  if (arch.learned_positions == 0) return;
+  const std::int64_t most = context_tokens(arch);
+  if (config.sequence_len <= static_cast<std::uint64_t>(most)) return;
+  throw InvalidInput(
+      fmt::format("sequence_len is {}, but '{}' has learned positions for {} tokens: set sequence_len: {}",
+                  config.sequence_len, folder, most, most));
+}
+
 }  // namespace
 
 ModelDescription describe_trained_model(FileSystem& files, const std::string& folder, const TrainConfig& config) {
@@ -33,6 +44,7 @@ ModelDescription describe_trained_model(FileSystem& files, const std::string& fo
                     "fp16 or fp32 original",
                     folder));
   }
+  require_positions(model.arch, config, folder);
   if (config.adapter == AdapterKind::kNone) return model;
   AdapterSettings settings = adapter_settings(config);
   if (is_nf4) settings.base = BaseFormat::kNf4;

@@ -36,11 +36,10 @@ constexpr std::string_view kPlanName = "plan.json";
 constexpr const char* kTrainTokens = "data/train.tokens";
 constexpr const char* kHeldOutTokens = "data/held-out.tokens";
 
-std::optional<RowSchema> schema_of(const std::vector<DatasetChoice>& datasets) {
-  const std::string& name = datasets.front().schema;
-  const bool alike = std::all_of(datasets.begin(), datasets.end(),
-                                 [&](const DatasetChoice& dataset) { return dataset.schema == name; });
-  if (!alike || name == "auto") return std::nullopt;  // every file is looked at
+// Nothing where the rows say.
+std::optional<RowSchema> schema_of(const DatasetChoice& dataset) {
+  const std::string& name = dataset.schema;
+  if (name == "auto") return std::nullopt;
   if (name == "messages") return RowSchema::kMessages;
   if (name == "conversations") return RowSchema::kConversations;
   if (name == "alpaca") return RowSchema::kInstruction;
@@ -100,13 +99,14 @@ std::uint64_t TrainingJob::step_of_checkpoint(const std::string& run_dir, const 
   return *step;
 }
 
-TrainConfig TrainingJob::config_of(const std::string& run_dir, const std::vector<std::string>& overrides) {
+TrainConfig TrainingJob::config_of(const std::string& run_dir, const std::vector<std::string>& overrides,
+                                   const HomeOf& home_of) {
   const std::string path = run_dir + "/" + std::string(kConfigName);
   if (!std::filesystem::exists(path)) {
     throw InvalidInput(fmt::format("{} has no {}: it is not the output_dir of a training run", run_dir, kConfigName));
   }
   const TrainConfig begun = read_train_config(path).config;
-  TrainConfig config = overrides.empty() ? begun : read_train_config(path, overrides).config;
+  TrainConfig config = overrides.empty() ? begun : read_train_config(path, overrides, home_of).config;
   std::error_code failure;
   if (config.output_dir != begun.output_dir && !std::filesystem::equivalent(config.output_dir, run_dir, failure)) {
     throw InvalidInput("output_dir: a run goes on in its own folder; move the folder instead");
@@ -139,6 +139,7 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
                                                          .manifest = manifest_.get(),
                                                          .model = &model_,
                                                          .base_model = config_.base_model,
+                                                         .chat_template = text_.own_template,
                                                          .output_dir = config_.output_dir,
                                                          .dtype = config_.dtype});
   train_data_ = prepare(config_.datasets, kTrainTokens, progress);
@@ -186,8 +187,14 @@ PreparedData TrainingJob::prepare(const std::vector<DatasetChoice>& datasets, co
   const ExampleMaker maker(text_, {.sequence_len = config_.sequence_len,
                                    .learn = config_.train_on_inputs ? Learn::kEverything : Learn::kAnswers,
                                    .unix_time_s = started_unix_s_});
-  DataSource source{.schema = schema_of(datasets), .max_rows = config_.max_samples};
-  for (const DatasetChoice& dataset : datasets) source.files.push_back(dataset.path);
+  DataSource source{.schema = schema_of(datasets.front()), .max_rows = config_.max_samples};
+  bool are_alike = true;
+  for (const DatasetChoice& dataset : datasets) {
+    source.files.push_back(dataset.path);
+    source.own_schemas.push_back(schema_of(dataset));
+    are_alike = are_alike && source.own_schemas.back() == source.schema;
+  }
+  if (are_alike) source.own_schemas.clear();
   manifest_->claim(name);
   make_model_folder(std::filesystem::path(folder_->path(name)).parent_path().string());
   return prepare_data({.files = files_,

@@ -93,7 +93,8 @@ class TrainingJob {
   // Where the state of the run in output_dir is, one a drive; none where there is no run yet.
   static std::vector<std::string> store_directories_of(const TrainConfig& config);
   // The configuration that a run folder was made with, and what is to change.
-  static TrainConfig config_of(const std::string& run_dir, const std::vector<std::string>& overrides = {});
+  static TrainConfig config_of(const std::string& run_dir, const std::vector<std::string>& overrides = {},
+                               const HomeOf& home_of = {});
 
  private:
   PreparedData prepare(const std::vector<DatasetChoice>& datasets, const std::string& name,

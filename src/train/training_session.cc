@@ -15,9 +15,9 @@
 #include "model/adapter_layout.h"
 #include "model/slice_layout.h"
 #include "plan/plan_json.h"
+#include "tensor/finite_numbers.h"
 #include "tier/direct_speed.h"
 #include "tier/measured_shape.h"
-#include "train/finite_numbers.h"
 #include "train/state_keys.h"
 
 namespace sluice {

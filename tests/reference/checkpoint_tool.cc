@@ -70,7 +70,7 @@ class Tool {
       write_slice(writer, model_, slice_idx, step.weights(slice_idx), DType::kF32, DType::kF32);
     }
     writer.finish();
-    copy_side_files(files_, engine_, folder_, out, SideFiles::kAll);
+    copy_side_files(files_, engine_, {.from_folder = folder_, .to_folder = out});
   }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether all numbers of a run are finite: neither infinite nor "not a number".
+// Whether all numbers of a tensor are finite: neither infinite nor "not a number".
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// Of f32 or bf16. Looks at exponents alone, so that no compiler setting can change the answer.
+// Of f32, f16 or bf16. Looks at exponents alone, so that no compiler setting can change the answer.
 bool all_finite(std::span<const std::byte> bytes, DType dtype);
 
 }  // namespace sluice
