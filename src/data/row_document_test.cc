@@ -33,10 +33,10 @@ TEST(RowDocument, MessagesReachTheTemplateAsTheyAre) {
   const Document made = document(
       R"({"messages": [{"role": "user", "content": "q", "name": "x"}, {"role": "assistant", "content": null,
           "tool_calls": [{"id": "1"}]}], "tools": [{"type": "function"}]})");
-  EXPECT_EQ(made.messages.dump(), R"([{"role":"user","content":"q","name":"x"},)"
-                                  R"({"role":"assistant","content":null,"tool_calls":[{"id":"1"}]}])");
+  EXPECT_EQ(made.chat.list.dump(), R"([{"role":"user","content":"q","name":"x"},)"
+                                   R"({"role":"assistant","content":null,"tool_calls":[{"id":"1"}]}])");
   EXPECT_EQ(made.tools.dump(), R"([{"type":"function"}])");
-  EXPECT_EQ(document(R"({"messages": "[{\"role\": \"user\", \"content\": \"q\"}]"})").messages.dump(),
+  EXPECT_EQ(document(R"({"messages": "[{\"role\": \"user\", \"content\": \"q\"}]"})").chat.list.dump(),
             R"([{"role":"user","content":"q"}])");
 }
 
@@ -45,7 +45,7 @@ TEST(RowDocument, SpeakersOfShareGptGetTheirRoles) {
       R"({"system": "s", "conversations": [{"from": "human", "value": "q"},
           {"from": "function_call", "value": "{\"name\": \"f\", \"arguments\": {\"x\": 1}}"},
           {"from": "observation", "value": "r"}, {"from": "gpt", "value": "a"}]})");
-  EXPECT_EQ(made.messages.dump(),
+  EXPECT_EQ(made.chat.list.dump(),
             R"([{"role":"system","content":"s"},{"role":"user","content":"q"},{"role":"assistant","content":"",)"
             R"("tool_calls":[{"type":"function","function":{"name":"f","arguments":{"x":1}}}]},)"
             R"({"role":"tool","content":"r"},{"role":"assistant","content":"a"}])");
@@ -54,8 +54,8 @@ TEST(RowDocument, SpeakersOfShareGptGetTheirRoles) {
 TEST(RowDocument, AlpacaIsAConversationAndItsOwnPrompt) {
   const Document made =
       document(R"({"instruction": "Add.", "input": "1 2", "output": "3", "system": "", "history": [["Hi", "Ho"]]})");
-  EXPECT_EQ(made.messages.dump(), R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"},)"
-                                  R"({"role":"user","content":"Add.\n1 2"},{"role":"assistant","content":"3"}])");
+  EXPECT_EQ(made.chat.list.dump(), R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"},)"
+                                   R"({"role":"user","content":"Add.\n1 2"},{"role":"assistant","content":"3"}])");
   EXPECT_EQ(document(R"({"instruction": "Add.", "input": "1 2", "output": "3"})").raw->prompt,
             "Below is an instruction that describes a task, paired with an input that provides further context. Write "
             "a response that appropriately completes the request.\n\n### Instruction:\nAdd.\n\n### Input:\n1 2\n\n"
@@ -67,14 +67,14 @@ TEST(RowDocument, AlpacaIsAConversationAndItsOwnPrompt) {
 
 TEST(RowDocument, PromptsAreTextOrMessages) {
   const Document raw = document(R"({"prompt": "p", "completion": "c"})");
-  EXPECT_TRUE(raw.messages.is_null());
+  EXPECT_TRUE(raw.chat.list.is_null());
   EXPECT_EQ(raw.raw->prompt + "|" + raw.raw->completion, "p|c");
   const Document chat = document(
       R"({"prompt": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"},
           {"role": "user", "content": "r"}], "completion": [{"role": "assistant", "content": "b"}]})");
-  EXPECT_EQ(chat.messages.size(), 4U);
+  EXPECT_EQ(chat.chat.list.size(), 4U);
   EXPECT_EQ(chat.num_learned_messages, 1U);
-  EXPECT_EQ(document(R"({"question": "q", "answer": "a"})").messages.dump(),
+  EXPECT_EQ(document(R"({"question": "q", "answer": "a"})").chat.list.dump(),
             R"([{"role":"user","content":"q"},{"role":"assistant","content":"a"}])");
 }
 

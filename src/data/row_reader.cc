@@ -38,7 +38,7 @@ RowFormat row_format_of(const std::string& path) {
 
 std::unique_ptr<RowReader> read_rows(std::istream& stream, const std::string& path, RowFormat format,
                                      RowLimits limits) {
-  CharSource source(stream, path);
+  CharSource source(stream, path, limits.interrupted);
   switch (format) {
     case RowFormat::kJsonLines:
       return std::make_unique<JsonLinesReader>(std::move(source), limits);
