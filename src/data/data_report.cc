@@ -135,6 +135,7 @@ DataReport check_data(const DataSource& source, const ExampleMaker& maker, const
   report.files = reader.files();
   report.counts = reader.counts();
   report.problems = reader.problems().first();
+  report.problem_kinds = reader.problems().kinds();
   report.notes = notes_on(maker.text(), report.files);
   for (std::string& note : reader.notes().sentences()) report.notes.push_back(std::move(note));
   std::sort(row_lengths.begin(), row_lengths.end());

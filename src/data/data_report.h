@@ -47,6 +47,7 @@ struct DataReport {
   std::vector<FileSummary> files;
   RowCounts counts;
   std::vector<RowProblem> problems;  // the first ones; counts.num_bad is how many there are
+  std::vector<RowProblemKind> problem_kinds;
   LengthSummary lengths;
   std::uint64_t num_sequences = 0;  // after packing
   double packing_fill = 0;          // from 0 to 1

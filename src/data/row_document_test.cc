@@ -100,6 +100,58 @@ TEST(RowDocument, RefusalsNameTheKeyAndWhatToDo) {
   EXPECT_THAT(refusal("[1]"), HasSubstr("a row must be a JSON object"));
 }
 
+TEST(RowDocument, RowsThatAreNoExamplesToImitateAreRefused) {
+  constexpr const char* kTalk =
+      R"("messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])";
+  const auto with = [&](const std::string& more) { return std::string("{") + kTalk + ", " + more + "}"; };
+  EXPECT_THAT(refusal(with(R"("label": false)")), HasSubstr("label: the row's answer is marked as a bad one"));
+  EXPECT_THAT(refusal(with(R"("kto_tag": "False")")), HasSubstr("kto_tag: the row's answer is marked"));
+  EXPECT_THAT(refusal(R"({"prompt": "p", "completion": "c", "label": false})"), HasSubstr("label: "));
+  EXPECT_THAT(refusal(with(R"("rejected_response": "b")")), HasSubstr("preference pair"));
+  EXPECT_THAT(refusal(R"({"chosen_messages": [1], "rejected_messages": [2]})"), HasSubstr("preference pair"));
+  EXPECT_THAT(refusal(with(R"("images": ["1.jpg"])")), HasSubstr("images: the row has images, which would be lost"));
+  EXPECT_THAT(refusal(with(R"("videos": ["1.mp4"])")), HasSubstr("videos: "));
+  EXPECT_THAT(refusal(with(R"("audios": ["1.mp3"])")), HasSubstr("audios: "));
+  EXPECT_THAT(refusal(R"({"messages": [{"role": "user", "content": [{"type": "image_url", "value": "1.jpg"},
+                          {"type": "text", "value": "q"}]}]})"),
+              HasSubstr("messages[0].content[0]: the row has a part of type \"image_url\""));
+  EXPECT_THAT(refusal(R"({"conversations": [{"from": "human", "value": "q", "image": "1.jpg"}]})"),
+              HasSubstr("conversations[0].image: "));
+  EXPECT_EQ(refusal(with(R"("images": [], "videos": null, "label": true)")), "it was taken");
+}
+
+TEST(RowDocument, WhatIsLeftOutIsTold) {
+  const Document good =
+      document(R"({"question": "q", "answer": "a", "label": true, "id": 7, "source": "", "tags": []})");
+  EXPECT_THAT(good.leftovers.ignored_keys, testing::ElementsAre("id"));
+  EXPECT_THAT(good.leftovers.notes, testing::ElementsAre(HasSubstr("label is true, a good answer")));
+  EXPECT_THAT(document(R"({"conversations": [{"from": "gpt", "value": "a", "mood": "x"}]})").leftovers.notes,
+              testing::ElementsAre(HasSubstr("the turns' key \"mood\" is not used")));
+  // Numbers are labels of classes, not verdicts.
+  EXPECT_THAT(document(R"({"question": "q", "answer": "a", "label": 0})").leftovers.ignored_keys,
+              testing::ElementsAre("label"));
+}
+
+TEST(RowDocument, OtherSpellingsAreThoseThatTemplatesTake) {
+  const Document made = document(
+      R"({"messages": [{"role": "human", "content": [{"type": "text", "value": "q"}], "loss_weight": 0.0},
+          {"role": "assistant", "content": [{"type": "reasoning", "value": "t"},
+            {"type": "tool_call", "value": "{\"name\": \"f\", \"arguments\": {}}"}]},
+          {"role": "observation", "content": "r"},
+          {"role": "assistant", "content": null, "function_call": {"name": "g", "arguments": "{}"}}],
+          "tools": "[{\"name\": \"f\"}]", "system": "s", "chat_template_kwargs": {"enable_thinking": false}})");
+  EXPECT_EQ(made.chat.list.dump(),
+            R"([{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"q"}]},)"
+            R"({"role":"assistant","content":"","reasoning_content":"t",)"
+            R"("tool_calls":[{"type":"function","function":{"name":"f","arguments":{}}}]},)"
+            R"({"role":"tool","content":"r"},{"role":"assistant","content":null,)"
+            R"("tool_calls":[{"type":"function","function":{"name":"g","arguments":"{}"}}]}])");
+  EXPECT_EQ(made.tools.dump(), R"([{"type":"function","function":{"name":"f"}}])");
+  EXPECT_EQ(made.variables.dump(), R"({"enable_thinking":false})");
+  EXPECT_EQ(made.chat.place_of(2, "content"), "messages[1].content");
+  EXPECT_TRUE(document(R"({"conversations": [{"from": "gpt", "value": "a"}], "tools": "[]"})").tools.is_null());
+}
+
 TEST(RowSchema, NamesAreReadBack) {
   for (const RowSchema schema : {RowSchema::kMessages, RowSchema::kConversations, RowSchema::kInstruction,
                                  RowSchema::kPromptCompletion, RowSchema::kQuestionAnswer, RowSchema::kText}) {

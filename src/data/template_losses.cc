@@ -25,13 +25,17 @@ namespace {
 constexpr std::string_view kMark = "Vhxq0zk";
 constexpr std::size_t kMarkDigits = 8;
 // A template may write words in another form (in capitals, say), so a missing mark is looked into; so often at most.
-constexpr int kMaxLooks = 4;
+constexpr int kMaxLooks = 8;
+
+enum class MarkedKind { kWords, kThoughts, kFunction, kArguments, kWrittenArguments };
 
 // What one mark stands for.
 struct Marked {
   std::size_t message = 0;
   std::size_t nth = 0;  // of the marks of its message
-  bool is_call = false;
+  MarkedKind kind = MarkedKind::kWords;
+
+  bool is_call() const { return kind != MarkedKind::kWords && kind != MarkedKind::kThoughts; }
 };
 
 bool has_words(const RowJson& value) {
@@ -72,12 +76,14 @@ class MarkedMessages {
     RowJson& message = messages_[idx];
     nth_ = 0;
     const auto content = message.find("content");
-    if (content != message.end() && has_words(*content)) mark(*content, idx, Kind::kWords);
+    if (content != message.end() && has_words(*content)) mark_content(*content, idx);
     if (content != message.end() && content->is_array()) {
       for (RowJson& part : *content) {
-        if (part.contains("text") && has_words(part["text"])) mark(part["text"], idx, Kind::kWords);
+        if (part.contains("text") && has_words(part["text"])) mark(part["text"], idx, MarkedKind::kWords);
       }
     }
+    const auto thoughts = message.find("reasoning_content");
+    if (thoughts != message.end() && has_words(*thoughts)) mark(*thoughts, idx, MarkedKind::kThoughts);
     const auto calls = message.find("tool_calls");
     if (calls == message.end() || !calls->is_array()) return;
     for (RowJson& call : *calls) {
@@ -87,26 +93,40 @@ class MarkedMessages {
     }
   }
 
-  void mark_call(RowJson& call, std::size_t idx) {
-    const auto name = call.find("name");
-    if (name != call.end() && has_words(*name)) mark(*name, idx, Kind::kName);
-    const auto arguments = call.find("arguments");
-    if (arguments == call.end()) return;
-    if (arguments->is_object() && !arguments->empty()) mark(*arguments, idx, Kind::kArguments);
-    if (has_words(*arguments)) mark(*arguments, idx, Kind::kWrittenArguments);
+  // Templates take thoughts and words apart.
+  void mark_content(RowJson& content, std::size_t idx) {
+    constexpr std::string_view kOpen = "<think>";
+    constexpr std::string_view kClose = "</think>";
+    const std::string whole = content.get<std::string>();
+    const std::size_t end = whole.rfind(kClose);
+    if (end == std::string::npos) return mark(content, idx, MarkedKind::kWords);
+    const std::size_t open = whole.substr(0, end).find(kOpen);
+    const std::size_t begin = open == std::string::npos ? 0 : open + kOpen.size();
+    RowJson thoughts = whole.substr(begin, end - begin);
+    RowJson words = whole.substr(end + kClose.size());
+    if (has_words(thoughts)) mark(thoughts, idx, MarkedKind::kThoughts);
+    if (has_words(words)) mark(words, idx, MarkedKind::kWords);
+    content = whole.substr(0, begin) + thoughts.get<std::string>() + std::string(kClose) + words.get<std::string>();
   }
 
-  enum class Kind { kWords, kName, kArguments, kWrittenArguments };
+  void mark_call(RowJson& call, std::size_t idx) {
+    const auto name = call.find("name");
+    if (name != call.end() && has_words(*name)) mark(*name, idx, MarkedKind::kFunction);
+    const auto arguments = call.find("arguments");
+    if (arguments == call.end()) return;
+    if (arguments->is_object() && !arguments->empty()) mark(*arguments, idx, MarkedKind::kArguments);
+    if (has_words(*arguments)) mark(*arguments, idx, MarkedKind::kWrittenArguments);
+  }
 
-  void mark(RowJson& place, std::size_t idx, Kind kind) {
+  void mark(RowJson& place, std::size_t idx, MarkedKind kind) {
     const std::size_t nth = nth_++;
     if (only_ && only_->nth != nth) return;
     const std::string text = fmt::format("{}{:0{}}", kMark, marks_.size(), kMarkDigits);
-    marks_.push_back({.message = idx, .nth = nth, .is_call = kind != Kind::kWords});
+    marks_.push_back({.message = idx, .nth = nth, .kind = kind});
     const RowJson arguments{{text, text}};
-    place = kind == Kind::kArguments          ? arguments
-            : kind == Kind::kWrittenArguments ? RowJson(arguments.dump())
-                                              : RowJson(text);
+    place = kind == MarkedKind::kArguments          ? arguments
+            : kind == MarkedKind::kWrittenArguments ? RowJson(arguments.dump())
+                                                    : RowJson(text);
   }
 
   RowJson messages_;
@@ -134,7 +154,11 @@ bool calls_anything(const RowJson& message) {
 // Throws BadRow where the answer, or what it answers to, is not whole without what is lost.
 void refuse_or_note(const Marked& lost, const Document& document, const RowJson& message, RowLeftovers& leftovers) {
   const std::string role = message["role"].get<std::string>();
-  if (lost.is_call) {
+  if (lost.kind == MarkedKind::kThoughts) {
+    leftovers.add_note("the chat template leaves out thoughts of the assistant");
+    return;
+  }
+  if (lost.is_call()) {
     throw BadRow(document.chat.place_of(lost.message, "tool_calls"),
                  "the chat template does not write tool calls, so the answer would be trained on without them; give a "
                  "chat_template that does, or write the calls into the content");
@@ -157,11 +181,11 @@ void check_messages_are_written(const ChatTemplate& chat_template, const Rendere
   const std::optional<std::string> text = try_rendering(chat_template, marked.messages(), options);
   if (!text) return;
   int num_looks = 0;
-  std::set<std::pair<std::string, bool>> looked_into;  // by role: what is lost of one is lost of the next
+  std::set<std::pair<std::string, MarkedKind>> looked_into;  // by role: what is lost of one is lost of the next
   for (const Marked& lost : marked.missing(*text)) {
     const RowJson& message = rendered.messages[lost.message];
     const std::string speaker = message["role"].get<std::string>() + (calls_anything(message) ? " calling" : "");
-    if (!looked_into.emplace(speaker, lost.is_call).second) continue;
+    if (!looked_into.emplace(speaker, lost.kind).second) continue;
     if (num_looks++ == kMaxLooks) return;
     const MarkedMessages changed(rendered.messages, lost);
     if (try_rendering(chat_template, changed.messages(), options) == rendered.text) {
@@ -171,7 +195,10 @@ void check_messages_are_written(const ChatTemplate& chat_template, const Rendere
 }
 
 // Keys of messages that templates are not expected to write.
-constexpr std::array<std::string_view, 6> kQuietKeys{"role", "content", "tool_calls", "tool_call_id", "id", "type"};
+constexpr std::array<std::string_view, 7> kQuietKeys{"role", "content",           "tool_calls", "tool_call_id",
+                                                     "id",   "reasoning_content", "type"};
+
+constexpr std::size_t kMaxKeysTried = 8;
 
 void note_unwritten_keys(const ChatTemplate& chat_template, const RenderedDocument& rendered,
                          const RenderOptions& options, RowLeftovers& leftovers) {
@@ -185,14 +212,11 @@ void note_unwritten_keys(const ChatTemplate& chat_template, const RenderedDocume
   }
   std::vector<std::string> sorted(keys.begin(), keys.end());
   std::sort(sorted.begin(), sorted.end());
+  if (sorted.size() > kMaxKeysTried) sorted.resize(kMaxKeysTried);
   for (const std::string& key : sorted) {
-    if (chat_template.mentions(key, options)) continue;
-    if (chat_template.mentions("tojson", options)) {  // which may write a message as a whole
-      RowJson without = rendered.messages;
-      for (RowJson& message : without) message.erase(key);
-      const std::optional<std::string> other = try_rendering(chat_template, without, options);
-      if (!other || *other != rendered.text) continue;
-    }
+    RowJson without = rendered.messages;
+    for (RowJson& message : without) message.erase(key);
+    if (try_rendering(chat_template, without, options) != rendered.text) continue;
     leftovers.add_note(fmt::format("the chat template does not write the messages' {}", describe_row_json(key)));
   }
 }
