@@ -59,6 +59,11 @@ TEST_F(InterruptionTest, TheTokensOfOneTextAreStopped) {
   EXPECT_EQ(num_asked_, 3);
 }
 
+TEST_F(InterruptionTest, TheTokensOfOneLongWordAreStopped) {
+  EXPECT_THROW(text_.tokenizer->encode(std::string(100'000, '\n'), AddSpecial::kNo, stop_at(num_asked_, 3)), Cancelled);
+  EXPECT_EQ(num_asked_, 3);
+}
+
 TEST_F(InterruptionTest, OneLongConversationIsStopped) {
   RowJson messages = RowJson::array();
   for (int i = 0; i < 20'000; ++i) {

@@ -129,32 +129,34 @@ bool BpeModel::can_cut(char32_t before, char32_t after) const {
   return seams_.find(before, after) == nullptr && character_id(before) && character_id(after);
 }
 
-void BpeModel::encode(std::string_view piece, std::vector<ModelToken>& tokens) const {
+void BpeModel::encode(std::string_view piece, std::vector<ModelToken>& tokens, StopPoll& poll) const {
   if (ignore_merges_ && piece.size() <= max_token_bytes_) {
     if (const auto id = vocabulary_.id_of(piece)) {
       tokens.push_back({*id, 0, static_cast<std::uint32_t>(piece.size())});
       return;
     }
   }
-  if (!seams_known_ || piece.size() <= kWorthCuttingBytes) return encode_word(piece, 0, tokens);
+  if (!seams_known_ || piece.size() <= kWorthCuttingBytes) return encode_word(piece, 0, tokens, poll);
   std::size_t begin = 0;
   CodePoint before = decode_utf8(piece, 0);
   for (std::size_t at = before.size_bytes; at < piece.size();) {
+    poll();
     const CodePoint after = decode_utf8(piece, at);
     if (can_cut(before.value, after.value)) {
-      encode_word(piece.substr(begin, at - begin), static_cast<std::uint32_t>(begin), tokens);
+      encode_word(piece.substr(begin, at - begin), static_cast<std::uint32_t>(begin), tokens, poll);
       begin = at;
     }
     before = after;
     at += after.size_bytes;
   }
-  encode_word(piece.substr(begin), static_cast<std::uint32_t>(begin), tokens);
+  encode_word(piece.substr(begin), static_cast<std::uint32_t>(begin), tokens, poll);
 }
 
-void BpeModel::encode_word(std::string_view word, std::uint32_t offset, std::vector<ModelToken>& tokens) const {
+void BpeModel::encode_word(std::string_view word, std::uint32_t offset, std::vector<ModelToken>& tokens,
+                           StopPoll& poll) const {
   if (cache_.find(word, offset, tokens)) return;
   std::vector<Symbol> symbols = spell(word);
-  merge(symbols);
+  merge(symbols, poll);
   std::vector<ModelToken> fresh;
   for (const Symbol& symbol : symbols) {
     if (!symbol.merged_away) fresh.push_back({symbol.id, symbol.begin, symbol.end});
@@ -223,7 +225,7 @@ bool BpeModel::all_have_byte_ids(std::string_view bytes) const {
                      [this](char c) { return byte_ids_[static_cast<unsigned char>(c)].has_value(); });
 }
 
-void BpeModel::merge(std::vector<Symbol>& symbols) const {
+void BpeModel::merge(std::vector<Symbol>& symbols, StopPoll& poll) const {
   struct Candidate {
     std::uint32_t rank;
     std::int32_t place;
@@ -240,6 +242,7 @@ void BpeModel::merge(std::vector<Symbol>& symbols) const {
   };
   for (std::size_t i = 0; i + 1 < symbols.size(); ++i) consider(static_cast<std::int32_t>(i));
   while (!queue.empty()) {
+    poll();
     const Candidate top = queue.top();
     queue.pop();
     Symbol& left = symbols[top.place];

@@ -4,13 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
 #include "text/aligned_text.h"
+#include "text/stop_poll.h"
 
 namespace sluice {
 
@@ -21,25 +20,6 @@ struct TextPiece {
   std::uint32_t end = 0;
   std::uint32_t token = kNoToken;
   bool is_token() const { return token != kNoToken; }
-};
-
-// Asks every few thousand words whether the user wants to stop; then throws Cancelled. Borrows the question, which may
-// be empty.
-class StopPoll {
- public:
-  StopPoll() = default;
-  explicit StopPoll(const std::function<bool()>& interrupted) : interrupted_(interrupted ? &interrupted : nullptr) {}
-
-  void operator()() {
-    if (interrupted_ == nullptr || ++num_words_ % kWordsPerPoll != 0) return;
-    if ((*interrupted_)()) throw Cancelled("stopped while a text was made into tokens");
-  }
-
- private:
-  static constexpr std::uint32_t kWordsPerPoll = 4096;
-
-  const std::function<bool()>* interrupted_ = nullptr;
-  std::uint32_t num_words_ = 0;
 };
 
 struct SplitText {

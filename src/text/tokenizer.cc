@@ -70,7 +70,7 @@ void encode_pieces(const TokenizerParts& parts, SplitText& split, Emit emit) {
       continue;
     }
     tokens.clear();
-    parts.model->encode(split.view(piece), tokens);
+    parts.model->encode(split.view(piece), tokens, split.poll);
     for (const ModelToken& token : tokens) emit(token.id, piece.begin + token.begin, piece.begin + token.end);
   }
 }
