@@ -155,7 +155,7 @@ void BpeModel::encode(std::string_view piece, std::vector<ModelToken>& tokens, S
 void BpeModel::encode_word(std::string_view word, std::uint32_t offset, std::vector<ModelToken>& tokens,
                            StopPoll& poll) const {
   if (cache_.find(word, offset, tokens)) return;
-  std::vector<Symbol> symbols = spell(word);
+  std::vector<Symbol> symbols = spell(word, poll);
   merge(symbols, poll);
   std::vector<ModelToken> fresh;
   for (const Symbol& symbol : symbols) {
@@ -167,7 +167,7 @@ void BpeModel::encode_word(std::string_view word, std::uint32_t offset, std::vec
 
 // Known characters as they are; others as bytes where all of their bytes have tokens; the rest as the unknown token,
 // or not at all where there is none. A run of unknown characters is held until a known one comes.
-std::vector<BpeModel::Symbol> BpeModel::spell(std::string_view word) const {
+std::vector<BpeModel::Symbol> BpeModel::spell(std::string_view word, StopPoll& poll) const {
   std::vector<Symbol> symbols;
   symbols.reserve(word.size());
   const auto add = [&](TokenId id, std::size_t begin, std::size_t end) {
@@ -183,6 +183,7 @@ std::vector<BpeModel::Symbol> BpeModel::spell(std::string_view word) const {
   for (std::size_t at = 0, end = 0; at < word.size(); at = end) {
     const CodePoint point = decode_utf8(word, at);
     end = at + point.size_bytes;
+    poll();
     const std::string_view bytes = spelling(word, at, end, spelled);
     if (const auto id = bytes.size() == point.size_bytes ? character_id(point.value) : vocabulary_.id_of(bytes)) {
       add_unknown();
@@ -236,13 +237,14 @@ void BpeModel::merge(std::vector<Symbol>& symbols, StopPoll& poll) const {
   };
   std::priority_queue<Candidate> queue;
   const auto consider = [&](std::int32_t place) {
+    poll();
     if (place < 0 || symbols[place].next < 0) return;
     const Merge* const found = merges_.find(symbols[place].id, symbols[symbols[place].next].id);
     if (found != nullptr) queue.push({found->rank, place, found->result});
   };
   for (std::size_t i = 0; i + 1 < symbols.size(); ++i) consider(static_cast<std::int32_t>(i));
   while (!queue.empty()) {
-    poll();
+    poll();  // most of what is left at the end is stale
     const Candidate top = queue.top();
     queue.pop();
     Symbol& left = symbols[top.place];

@@ -45,7 +45,7 @@ class BpeModel final : public TokenModel {
   std::optional<TokenId> character_id(char32_t character) const;
   bool can_cut(char32_t before, char32_t after) const;
   void encode_word(std::string_view word, std::uint32_t offset, std::vector<ModelToken>& tokens, StopPoll& poll) const;
-  std::vector<Symbol> spell(std::string_view word) const;
+  std::vector<Symbol> spell(std::string_view word, StopPoll& poll) const;
   std::string_view spelling(std::string_view word, std::size_t begin, std::size_t end, std::string& buffer) const;
   bool all_have_byte_ids(std::string_view bytes) const;
   void merge(std::vector<Symbol>& symbols, StopPoll& poll) const;
