@@ -173,7 +173,8 @@ std::optional<RepeatedTurns::Frame> RepeatedTurns::look_closely(std::size_t idx)
   return Frame{.begin_shift = static_cast<std::ptrdiff_t>(span.begin) - static_cast<std::ptrdiff_t>(turn->begin),
                .head = between(span.begin, turn->begin),
                .end_shift = static_cast<std::ptrdiff_t>(span.end) - static_cast<std::ptrdiff_t>(turn->end),
-               .tail = between(span.end, turn->end)};
+               .tail = between(span.end, turn->end),
+               .ends_in_blank = ends_in_blank(text, span.end)};
 }
 
 // Nothing where the turn has not got this head and this tail.
@@ -188,8 +189,12 @@ std::optional<TextSpan> RepeatedTurns::apply(const Frame& frame, const TextSpan&
   };
   const std::optional<std::size_t> begin = shifted(turn.begin, frame.begin_shift, frame.head);
   const std::optional<std::size_t> end = shifted(turn.end, frame.end_shift, frame.tail);
-  if (!begin || !end || *begin > *end) return std::nullopt;
+  if (!begin || !end || *begin > *end || ends_in_blank(text_, *end) != frame.ends_in_blank) return std::nullopt;
   return TextSpan{*begin, *end};
+}
+
+bool RepeatedTurns::ends_in_blank(std::string_view text, std::size_t end) {
+  return end > 0 && std::string_view(" \t\r\n").find(text[end - 1]) != std::string_view::npos;
 }
 
 std::optional<TextSpan> RepeatedTurns::find(std::size_t idx) {

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -42,11 +43,14 @@ class RepeatedTurns {
     std::string head;
     std::ptrdiff_t end_shift = 0;
     std::string tail;
+    bool ends_in_blank = false;  // the words: blanks behind the end of a turn are not among them
   };
 
   std::string kind_of(std::size_t idx) const;
   std::optional<Frame> look_closely(std::size_t idx) const;
   std::optional<TextSpan> apply(const Frame& frame, const TextSpan& turn) const;
+  // Whether the text before this place ends in a blank.
+  static bool ends_in_blank(std::string_view text, std::size_t end);
   std::vector<std::size_t> messages_around(std::size_t idx) const;
   std::string find_generation_prompt() const;
 

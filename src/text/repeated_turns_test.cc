@@ -42,6 +42,11 @@ constexpr const char* kForgetsThoughts =
     "{{ m.content.split('</think>')[-1] }}{% else %}{{ m.content }}{% endif %}<end>\n{% endfor %}"
     "{% if add_generation_prompt %}<assistant>{% endif %}";
 
+// More or fewer blanks behind a turn, by its number.
+constexpr const char* kUnevenEnds =
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{{ '\n\n\n' if loop.index0 % 6 < 3 else '\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+
 // No loop over the messages themselves.
 constexpr const char* kByNumbers =
     "{% for i in range(messages | length) %}<{{ messages[i].role }}>{{ messages[i].content }}<end>{% endfor %}"
@@ -90,7 +95,7 @@ std::vector<std::pair<std::size_t, TextSpan>> spans_of(const JinjaTemplate& sour
 }
 
 TEST(RepeatedTurns, SpansOfLongConversationsAreThoseFoundInTheWhole) {
-  for (const char* const text : {kLoopChatMl, kInstructions, kLateEnds, kForgetsThoughts, kByNumbers}) {
+  for (const char* const text : {kLoopChatMl, kInstructions, kLateEnds, kForgetsThoughts, kUnevenEnds, kByNumbers}) {
     const JinjaTemplate source(text, "t");
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       const Json messages = long_conversation(seed);
