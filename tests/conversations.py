@@ -49,6 +49,10 @@ MESSAGES = {
     "same words twice": [user("echo"), assistant("echo"), user("echo"), assistant("echo")],
     "parts": [user([{"type": "text", "text": "look"}, {"type": "text", "text": " here"}]), assistant("ok")],
     "ends with a tool": [user("q"), assistant("", tool_calls=[call("add", {"a": 1})]), tool("42")],
+    "many turns": [message for idx in range(15) for message in (user(f"question {idx} of many"), assistant(f"answer {idx} é"))],
+    "many turns and tools": [message for idx in range(8) for message in (
+        user(f"question {idx} of many"), assistant("", tool_calls=[call("add", {"a": idx})]), tool(str(idx)),
+        assistant(f"answer {idx}", reasoning_content=f"thought {idx}"))],
     "assistant first": [assistant("I start."), user("ok"), assistant("good")],
 }
 

@@ -192,6 +192,101 @@ class DataCheck(unittest.TestCase):
         own = self.write("own.jinja", CHATML)
         self.assertEqual(self.report(rows, "--chat-template", own)["rows"], 1)
 
+    def write_rows(self, name, rows):
+        return self.write(name, "".join(json.dumps(row) + "\n" for row in rows))
+
+    def test_the_model_may_come_first(self):
+        rows = self.write_rows("a.jsonl", [{"question": "q", "answer": "a"}])
+        run = lambda *words: subprocess.run([SLUICE, "data", "check", *words], capture_output=True, text=True, timeout=120)
+        first = run(self.model, rows, "--json")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertEqual(json.loads(first.stdout), self.report(rows))
+        for words, part in (((rows,), "data check MODEL FILE"), ((self.model,), "name one behind the model")):
+            done = run(*words)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+            self.assertIn(part, done.stderr)
+
+    def test_rows_in_the_shapes_of_llama_factory_are_trained_or_counted_with_a_reason(self):
+        """Hand-made rows like those of the example files that LLaMA-Factory brings."""
+        chat = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+        turns = [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]
+        called = turns[:1] + [{"from": "function_call", "value": '{"name": "f", "arguments": {"x": 1}}'},
+                              {"from": "observation", "value": "r"}] + turns[1:]
+        tools = json.dumps([{"name": "f", "description": "d", "parameters": {}}])
+        text = lambda value: [{"type": "text", "value": value}]
+        shapes = {  # file: (row, key of the bad row, part of its reason or of the note)
+            "glaive_no_call": ({"conversations": turns, "tools": tools}, None, "does not write tools"),
+            "glaive_no_tools": ({"conversations": turns, "tools": "[]"}, None, None),
+            "glaive_call": ({"conversations": called, "tools": tools}, "conversations[].tool_calls", "does not write tool calls"),
+            "kto_good": ({"messages": chat, "label": True}, None, "label is true"),
+            "kto_bad": ({"messages": chat, "label": False}, "label", "marked as a bad one"),
+            "dpo": ({"conversations": turns[:1], "chosen": turns[1], "rejected": turns[1]}, "rejected", "preference pair"),
+            "v1_dpo": ({"chosen_messages": chat, "rejected_messages": chat}, "rejected_messages", "preference pair"),
+            "mllm": ({"messages": chat, "images": ["1.jpg"]}, "images", "text alone"),
+            "mllm_video_audio": ({"messages": chat, "videos": ["1.mp4"], "audios": ["1.mp3"]}, "videos", "text alone"),
+            "v1_multimodal": ({"messages": [{"role": "user", "content": [{"type": "image_url", "value": "1.jpg"}] + text("q")},
+                                            chat[1]]}, "messages[].content[]", "text alone"),
+            "v1_sft": ({"messages": [{"role": "user", "content": text("q"), "loss_weight": 0.0},
+                                     {"role": "assistant", "content": text("a"), "loss_weight": 1.0}]}, None, None),
+            "reason_tool_use": ({"messages": [{"role": "user", "content": text("q")}, {"role": "assistant", "content": [
+                {"type": "reasoning", "value": "t"}, {"type": "tool_call", "value": '{"name": "f", "arguments": {"x": 1}}'}]}],
+                "tools": tools}, "messages[].tool_calls", "does not write tool calls"),
+            "reason": ({"messages": [{"role": "user", "content": text("q")}, {"role": "assistant", "content": [
+                {"type": "reasoning", "value": "t"}, *text("a")]}]}, None, "leaves out thoughts"),
+            "identity": ({"instruction": "q", "input": "", "output": "a"}, None, None),
+        }
+        want = "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n[a<|im_end|>]\n"
+        for name, (row, key, part) in shapes.items():
+            with self.subTest(name):
+                report = self.report(self.write_rows(name + ".jsonl", [row] * 25), code=2 if key else 0)
+                if key:
+                    self.assertEqual([(kind["key"], kind["rows"]) for kind in report["error_kinds"]], [(key, 25)])
+                    self.assertIn(part, report["error_kinds"][0]["what"])
+                    self.assertEqual((report["rows"], report["notes"]), (0, []))
+                    continue
+                shown = "".join(f"[{run['text']}]" if run["trained"] else run["text"] for run in report["samples"][0]["text"])
+                self.assertEqual((report["rows"], shown), (25, want))
+                self.assertEqual(len(report["notes"]), 1 if part else 0, report["notes"])
+                if part:
+                    self.assertIn("25 rows: ", report["notes"][0])
+                    self.assertIn(part, report["notes"][0])
+
+    def test_every_kind_of_bad_row_is_counted(self):
+        good = {"question": "q", "answer": "a"}
+        rows = [{"question": 1, "answer": "a"}] * 30 + [good] + [{"question": "q", "answer": 2}] * 5
+        path = self.write_rows("a.jsonl", rows)
+        self.assertEqual([kind["rows"] for kind in self.report(path, code=2)["error_kinds"]], [30, 5])
+        shown = self.run_check(path).stdout
+        self.assertIn("… and 15 more; all of them by what is wrong", shown)
+        self.assertIn("  5 × answer: wanted a string, found 2", shown)
+
+    def test_keys_that_are_ignored_are_counted(self):
+        rows = [{"question": "q", "answer": "a", "id": 1, "source": "s"}] * 3 + [{"question": "q", "answer": "a", "id": 2}]
+        notes = self.report(self.write_rows("a.jsonl", rows))["notes"]
+        self.assertEqual(notes, ["Keys of rows that are ignored: id (4 rows), source (3 rows)."])
+
+    def measure_long_row(self, num_messages):
+        """The report on one row of so many messages, and the most memory that took, in KiB."""
+        messages = [{"role": ("user", "assistant")[idx % 2], "content": f"words {idx}"} for idx in range(num_messages)]
+        path = self.write_rows(f"{num_messages}.jsonl", [{"messages": messages}])
+        child = subprocess.Popen([SLUICE, "data", "check", self.model, path, "--json"], stdout=subprocess.PIPE)
+        with child.stdout:
+            out = child.stdout.read()
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = status
+        self.assertEqual(status, 0)
+        return json.loads(out), usage.ru_maxrss, usage.ru_utime
+
+    def test_a_row_of_100000_messages_takes_linear_time_and_memory(self):
+        # It took over 9 minutes. 2 s are wanted; ten times that tell the two apart on any machine.
+        report, most_kib, seconds = self.measure_long_row(100_000)
+        self.assertEqual((report["rows"], report["bad_rows"]), (1, 0))
+        text = "".join(f"<|im_start|>{('user', 'assistant')[idx % 2]}\nwords {idx}<|im_end|>\n" for idx in range(100_000))
+        self.assertEqual(report["lengths"]["longest"], num_tokens(text))
+        self.assertLess(seconds, 20)
+        least_kib = self.measure_long_row(2)[1]
+        self.assertLess(self.measure_long_row(200_000)[1] - least_kib, 2.5 * (most_kib - least_kib))
+
     def show_on_terminal(self, columns, *words):
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, columns, 0, 0))

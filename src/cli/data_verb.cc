@@ -4,18 +4,22 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "cli/terminal.h"
 #include "cli/work_display.h"
 #include "data/data_report.h"
+#include "text/tokenizer.h"
 #include "text/utf8.h"
 
 namespace sluice {
@@ -86,6 +90,10 @@ void print_json(const DataReport& report) {
   for (const RowProblem& problem : report.problems) {
     json["errors"].push_back(
         {{"file", problem.file}, {"line", problem.line}, {"key", problem.key}, {"what", problem.what}});
+  }
+  json["error_kinds"] = Json::array();
+  for (const RowProblemKind& kind : report.problem_kinds) {
+    json["error_kinds"].push_back({{"key", kind.key}, {"what", kind.what}, {"rows", kind.num_rows}});
   }
   json["notes"] = report.notes;
   json["samples"] = samples_json(report.samples);
@@ -244,15 +252,37 @@ void print_problems(const DataReport& report) {
     if (!others.empty()) out += fmt::format("\n  the same in line {}", others);
     fmt::print("{}\n", out);
   }
-  if (report.counts.num_bad > report.problems.size()) {
-    fmt::print("… and {} more\n", report.counts.num_bad - report.problems.size());
+  if (report.counts.num_bad <= report.problems.size()) return;
+  fmt::print("… and {} more; all of them by what is wrong\n", report.counts.num_bad - report.problems.size());
+  for (const RowProblemKind& kind : report.problem_kinds) {
+    std::string out;
+    append_visible(out, kind.key.empty() ? kind.what : kind.key + ": " + kind.what);
+    fmt::print("  {} × {}\n", kind.num_rows, out);
   }
+}
+
+// Tokenizer and template are what is needed of it, so a folder that has a tokenizer and no config.json counts too.
+bool is_model_folder(const std::string& path) {
+  std::error_code failure;
+  return std::filesystem::is_directory(path, failure) &&
+         (std::filesystem::exists(std::filesystem::path(path) / "config.json", failure) || find_tokenizer_file(path));
 }
 
 void check(const DataArguments& arguments) {
   DataSource source{.files = arguments.files};
+  std::string model = arguments.model;
+  if (model.empty() && is_model_folder(source.files.front())) {
+    model = source.files.front();
+    source.files.erase(source.files.begin());
+  }
+  if (model.empty()) {
+    throw InvalidInput(
+        "whose tokenizer and chat template? name the model's folder first, or with --model: sluice data check MODEL "
+        "FILE...");
+  }
+  if (source.files.empty()) throw InvalidInput("there is no data file to read; name one behind the model");
   if (!arguments.schema.empty()) source.schema = parse_schema_name(arguments.schema);
-  const ModelText text = load_model_text(arguments.model, arguments.chat_template);
+  const ModelText text = load_model_text(model, arguments.chat_template);
   const ExampleMaker maker(text, {.sequence_len = arguments.sequence_len,
                                   .learn = arguments.train_on_inputs ? Learn::kEverything : Learn::kAnswers,
                                   .unix_time_s = std::time(nullptr)});
@@ -280,8 +310,11 @@ void add_data_verb(CLI::App& app) {
   const auto arguments = std::make_shared<DataArguments>();
   CLI::App* const verb =
       data->add_subcommand("check", "Read rows as training would: what is in them, what is learned, what is wrong");
-  verb->add_option("file", arguments->files, "Data files: .jsonl, .json, .csv, .tsv, .txt, .md")->required();
-  verb->add_option("--model", arguments->model, "The model's folder, for its tokenizer and chat template")->required();
+  verb->add_option("file", arguments->files,
+                   "[MODEL] FILE...: the model's folder, then data files: .jsonl, .json, .csv, .tsv, .txt, .md")
+      ->required();
+  verb->add_option("--model", arguments->model,
+                   "The model's folder, for its tokenizer and chat template, where it does not come first");
   verb->add_option("--chat-template", arguments->chat_template, "A Jinja file in place of the model's chat template");
   verb->add_option("--schema", arguments->schema,
                    "messages, conversations, instruction, prompt-completion, question-answer or text; by default told "

@@ -51,11 +51,12 @@ BatchLoader::BatchLoader(const PreparedData& data, std::vector<std::uint32_t> ex
   }
 }
 
-SequencePlan BatchLoader::make_plan(std::uint64_t epoch) const {
+SequencePlan BatchLoader::make_plan(std::uint64_t epoch, const std::function<bool()>& interrupted) const {
   std::vector<std::uint32_t> lengths(examples_.size());
   std::transform(examples_.begin(), examples_.end(), lengths.begin(),
                  [&](std::uint32_t idx) { return data_.num_tokens(idx); });
-  return plan_sequences(lengths, options_.sequence_len, options_.packing, epoch_seed(options_.seed, epoch));
+  return plan_sequences(lengths, options_.sequence_len, options_.packing, epoch_seed(options_.seed, epoch),
+                        interrupted);
 }
 
 BatchLoader::EpochSize BatchLoader::measure(const SequencePlan& plan) const {
@@ -72,13 +73,15 @@ const SequencePlan& BatchLoader::plan_of(std::uint64_t epoch) {
   return plan_;
 }
 
-const BatchLoader::EpochSize& BatchLoader::size_of(std::uint64_t epoch) {
+const BatchLoader::EpochSize& BatchLoader::size_of(std::uint64_t epoch, const std::function<bool()>& interrupted) {
   const auto known = sizes_.find(epoch);
   if (known != sizes_.end()) return known->second;
-  return sizes_[epoch] = measure(make_plan(epoch));
+  return sizes_[epoch] = measure(make_plan(epoch, interrupted));
 }
 
-std::uint64_t BatchLoader::num_steps(std::uint64_t epoch) { return size_of(epoch).num_steps; }
+std::uint64_t BatchLoader::num_steps(std::uint64_t epoch, const std::function<bool()>& interrupted) {
+  return size_of(epoch, interrupted).num_steps;
+}
 
 double BatchLoader::fill(std::uint64_t epoch) { return size_of(epoch).fill; }
 

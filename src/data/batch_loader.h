@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -49,7 +50,8 @@ class BatchLoader {
   // size is 0.
   BatchLoader(const PreparedData& data, std::vector<std::uint32_t> examples, BatchOptions options);
 
-  std::uint64_t num_steps(std::uint64_t epoch);
+  // Packs the epoch where that was not done yet; throws Cancelled once `interrupted`, unless it is empty, says so.
+  std::uint64_t num_steps(std::uint64_t epoch, const std::function<bool()>& interrupted = {});
   double fill(std::uint64_t epoch);  // how much of the sequences is tokens, from 0 to 1
 
   // The step at state(), which moves on, into the next epoch behind the last.
@@ -64,9 +66,9 @@ class BatchLoader {
     double fill = 0;
   };
 
-  SequencePlan make_plan(std::uint64_t epoch) const;
+  SequencePlan make_plan(std::uint64_t epoch, const std::function<bool()>& interrupted = {}) const;
   const SequencePlan& plan_of(std::uint64_t epoch);
-  const EpochSize& size_of(std::uint64_t epoch);
+  const EpochSize& size_of(std::uint64_t epoch, const std::function<bool()>& interrupted = {});
   EpochSize measure(const SequencePlan& plan) const;
 
   const PreparedData& data_;

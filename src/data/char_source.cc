@@ -17,13 +17,14 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 
-CharSource::CharSource(std::istream& stream, std::string path)
-    : stream_(stream), path_(std::move(path)), buffer_(kReadBufferBytes) {
+CharSource::CharSource(std::istream& stream, std::string path, std::function<bool()> interrupted)
+    : stream_(stream), path_(std::move(path)), interrupted_(std::move(interrupted)), buffer_(kReadBufferBytes) {
   fill();
   if (std::string_view(buffer_.data(), size_).starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
 }
 
 bool CharSource::fill() {
+  if (interrupted_ && interrupted_()) throw Cancelled("stopped while the data was read; nothing was kept");
   base_bytes_ += size_;
   at_ = size_ = 0;
   if (!stream_.good()) return false;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <istream>
 #include <string>
 #include <vector>
@@ -15,8 +16,9 @@ class CharSource {
  public:
   static constexpr int kEnd = -1;
 
-  // `path` names the stream in failures. Throws IoError where it cannot be read.
-  CharSource(std::istream& stream, std::string path);
+  // `path` names the stream in failures. Throws IoError where it cannot be read, and Cancelled once `interrupted`,
+  // unless it is empty, says so: every buffer is preceded by the question.
+  CharSource(std::istream& stream, std::string path, std::function<bool()> interrupted = {});
 
   int peek() { return at_ < size_ || fill() ? static_cast<unsigned char>(buffer_[at_]) : kEnd; }
   int get() {
@@ -38,6 +40,7 @@ class CharSource {
 
   std::istream& stream_;
   std::string path_;
+  std::function<bool()> interrupted_;
   std::vector<char> buffer_;
   std::size_t at_ = 0;
   std::size_t size_ = 0;

@@ -14,6 +14,8 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kNumSamples = 3;
+// A sample is for looking at, and each change between trained and other tokens decodes all that stands before it.
+constexpr std::size_t kMaxSampleTokens = 2048;
 constexpr std::uint64_t kMaxBins = 12;
 // What a run would start with, unless it is told otherwise; the fill hardly depends on it.
 constexpr std::uint64_t kSeed = 42;
@@ -31,7 +33,8 @@ std::size_t end_of_text(const std::string& whole, const std::string& beginning) 
 // a text in another way than the same token further on.
 SampleRow make_sample(const Tokenizer& tokenizer, const Example& example) {
   SampleRow sample{.num_tokens = example.ids.size(), .num_learned_tokens = example.num_labels()};
-  const std::vector<TokenId> ids(example.ids.begin(), example.ids.end());
+  const std::size_t num_shown = std::min(example.ids.size(), kMaxSampleTokens);
+  const std::vector<TokenId> ids(example.ids.begin(), example.ids.begin() + static_cast<std::ptrdiff_t>(num_shown));
   const std::string whole = tokenizer.decode(ids, SkipSpecial::kNo);
   const auto is_learned = [&](std::size_t idx) { return idx > 0 && example.labels[idx - 1] != kNoLabel; };
   std::size_t begin = 0;
@@ -132,10 +135,13 @@ DataReport check_data(const DataSource& source, const ExampleMaker& maker, const
   report.files = reader.files();
   report.counts = reader.counts();
   report.problems = reader.problems().first();
+  report.problem_kinds = reader.problems().kinds();
   report.notes = notes_on(maker.text(), report.files);
+  for (std::string& note : reader.notes().sentences()) report.notes.push_back(std::move(note));
   std::sort(row_lengths.begin(), row_lengths.end());
   report.lengths = summarize_lengths(row_lengths, report.sequence_len);
-  const SequencePlan plan = plan_sequences(example_lengths, report.sequence_len, Packing::kPacked, kSeed);
+  const SequencePlan plan =
+      plan_sequences(example_lengths, report.sequence_len, Packing::kPacked, kSeed, progress.interrupted);
   report.num_sequences = plan.num_sequences();
   report.packing_fill = plan.fill(report.sequence_len);
   return report;

@@ -33,7 +33,7 @@ struct SampleRun {
   bool learned = false;
 };
 
-// One of the first rows, as the model sees it.
+// One of the first rows, as the model sees it; of a long one the beginning.
 struct SampleRow {
   std::string file;
   std::uint64_t line = 0;
@@ -47,11 +47,13 @@ struct DataReport {
   std::vector<FileSummary> files;
   RowCounts counts;
   std::vector<RowProblem> problems;  // the first ones; counts.num_bad is how many there are
+  std::vector<RowProblemKind> problem_kinds;
   LengthSummary lengths;
   std::uint64_t num_sequences = 0;  // after packing
   double packing_fill = 0;          // from 0 to 1
   std::vector<SampleRow> samples;
-  std::vector<std::string> notes;  // what was decided because the model lacks something; a sentence each
+  // What was decided because the model lacks something, and what rows hold that is not trained on; a sentence each.
+  std::vector<std::string> notes;
 };
 
 DataReport check_data(const DataSource& source, const ExampleMaker& maker, const ProgressSink& progress = {});

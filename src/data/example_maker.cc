@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,11 +12,15 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/step_limits.h"
+#include "data/message_parts.h"
 #include "data/row_problem.h"
+#include "data/template_losses.h"
 #include "text/utf8.h"
 
 namespace sluice {
 namespace {
+
+enum class Marks { kLearned, kLeftOut };
 
 std::int32_t id_of(TokenId id) {
   CHECK(id <= static_cast<TokenId>(std::numeric_limits<std::int32_t>::max()), "token ids have 31 bits");
@@ -23,15 +28,83 @@ std::int32_t id_of(TokenId id) {
 }
 
 // Spans are in order and apart; neighbouring tokens may share bytes.
-MarkedTokens mark(const Encoding& encoding, const std::vector<TextSpan>& learned) {
+MarkedTokens mark(const Encoding& encoding, const std::vector<TextSpan>& spans, Marks marks) {
   MarkedTokens tokens;
   std::size_t span_idx = 0;
   for (std::size_t i = 0; i < encoding.ids.size(); ++i) {
     const ByteRange range = encoding.ranges[i];
-    while (span_idx < learned.size() && learned[span_idx].end <= range.begin) ++span_idx;
-    tokens.add(id_of(encoding.ids[i]), span_idx < learned.size() && learned[span_idx].begin < range.end);
+    while (span_idx < spans.size() && spans[span_idx].end <= range.begin) ++span_idx;
+    const bool within = span_idx < spans.size() && spans[span_idx].begin < range.end;
+    tokens.add(id_of(encoding.ids[i]), within == (marks == Marks::kLearned));
   }
   return tokens;
+}
+
+// Which of the assistant's spans are learned, or with Marks::kLeftOut are not.
+std::vector<TextSpan> chosen_spans(const RenderedChat& chat, const Document& document, Marks marks) {
+  const std::vector<std::size_t>& untrained = document.chat.untrained;
+  if (untrained.empty() && !document.num_learned_messages)
+    return marks == Marks::kLearned ? chat.assistant : std::vector<TextSpan>();
+  std::size_t first_learned = 0;
+  if (document.num_learned_messages && marks == Marks::kLearned) {
+    std::size_t num_left = *document.num_learned_messages;
+    for (first_learned = document.chat.list.size(); first_learned > 0 && num_left > 0; --first_learned) {
+      if (document.chat.list[first_learned - 1]["role"] == "assistant") --num_left;
+    }
+  }
+  std::vector<TextSpan> chosen;
+  for (std::size_t i = 0; i < chat.assistant.size(); ++i) {
+    const std::size_t message = chat.assistant_messages[i];
+    if (message == RenderedChat::kUnknownMessage) {
+      throw BadRow(
+          document.chat.places.empty() ? "" : document.chat.places.front().first,
+          "some messages are not to be trained on, and the chat template's {% generation %} blocks do not tell "
+          "which text is whose; write one block for each of the assistant's messages");
+    }
+    const bool left_out = message < first_learned || std::binary_search(untrained.begin(), untrained.end(), message);
+    if (left_out == (marks == Marks::kLeftOut)) chosen.push_back(chat.assistant[i]);
+  }
+  return chosen;
+}
+
+// What messages want that the settings decide.
+void check_training_wishes(const Document& document, Learn learn, RowLeftovers& leftovers) {
+  if (learn == Learn::kAnswers && !document.chat.trained_others.empty()) {
+    throw BadRow(document.chat.place_of(document.chat.trained_others.front()),
+                 "the message wants to be trained on and is not the assistant's; take that out of it, or train on "
+                 "everything (train_on_inputs)");
+  }
+  for (std::size_t i = 0; i < document.chat.list.size(); ++i) {
+    const RowJson& message = document.chat.list[i];
+    if (message["role"] != "assistant" || (message.contains("tool_calls") && holds_something(message["tool_calls"])))
+      continue;
+    if (!message.contains("content") || !holds_something(message["content"])) {
+      leftovers.add_note("an answer of the assistant is empty; it is trained on as it is");
+      return;
+    }
+  }
+}
+
+RowJson with_joined_parts(RowJson messages) {
+  for (RowJson& message : messages) {
+    const auto content = message.find("content");
+    if (content != message.end() && content->is_array()) *content = RowJson(joined_parts(*content));
+  }
+  return messages;
+}
+
+// Whether the template writes the text of a content that is a list of parts, and not the list.
+bool takes_parts(const ChatTemplate& chat_template) {
+  constexpr std::string_view kWords = "Vhxq0zk";
+  const RowJson messages = RowJson::array(
+      {RowJson{{"role", "user"}, {"content", RowJson::array({RowJson{{"type", "text"}, {"text", kWords}}})}}});
+  try {
+    const std::string text = chat_template.render_text(messages, {});
+    return text.find(kWords) != std::string::npos && text.find("'type'") == std::string::npos &&
+           text.find("\"type\"") == std::string::npos;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 void require_utf8(const std::string& text, const char* key) {
@@ -45,6 +118,7 @@ ExampleMaker::ExampleMaker(const ModelText& text, ExampleOptions options) : text
     throw InvalidInput(fmt::format("the sequence length must be from {} to {} tokens, got {}", kMinSequenceLen,
                                    kMaxSequenceLen, options_.sequence_len));
   }
+  template_takes_parts_ = text_.chat_template && takes_parts(*text_.chat_template);
 }
 
 void ExampleMaker::require_template_for(const Document& document) const {
@@ -55,31 +129,37 @@ void ExampleMaker::require_template_for(const Document& document) const {
       text_.folder));
 }
 
-MarkedTokens ExampleMaker::tokens_of_chat(const Document& document) const {
+MarkedTokens ExampleMaker::tokens_of_chat(const Document& document, const Interrupted& interrupted,
+                                          RowLeftovers& leftovers) const {
   RenderOptions options;
   options.tools = document.tools;
   options.documents = document.documents;
+  options.variables = document.variables;
   options.unix_time_s = options_.unix_time_s;
-  RenderedChat chat;
-  if (options_.learn == Learn::kEverything) {
-    chat.text = text_.chat_template->render_text(document.messages, options);
-  } else {
-    chat = text_.chat_template->render(document.messages, options);
-  }
-  const std::size_t num_learned = document.num_learned_messages.value_or(chat.assistant.size());
-  if (chat.assistant.size() > num_learned) {
-    chat.assistant.erase(chat.assistant.begin(), chat.assistant.end() - static_cast<std::ptrdiff_t>(num_learned));
-  }
+  options.limits.interrupted = interrupted;
+  check_training_wishes(document, options_.learn, leftovers);
+  const bool joins = document.chat.any_parts && !template_takes_parts_;
+  const RowJson joined = joins ? with_joined_parts(document.chat.list) : RowJson();
+  const RowJson& messages = joins ? joined : document.chat.list;
+  const Marks marks = options_.learn == Learn::kEverything ? Marks::kLeftOut : Marks::kLearned;
+  // Before the spans: a message of which nothing is written has none.
+  const std::string text = text_.chat_template->render_text(messages, options);
+  check_template_losses(*text_.chat_template, {.document = document, .messages = messages, .text = text}, options,
+                        leftovers);
+  RenderedChat chat{.text = text};
+  if (marks == Marks::kLearned || !document.chat.untrained.empty())
+    chat = text_.chat_template->render(messages, options);
   // The template writes the special tokens.
-  return mark(text_.tokenizer->encode_with_ranges(chat.text, AddSpecial::kNo), chat.assistant);
+  return mark(text_.tokenizer->encode_with_ranges(chat.text, AddSpecial::kNo, interrupted),
+              chosen_spans(chat, document, marks), marks);
 }
 
-MarkedTokens ExampleMaker::tokens_of_raw(const RawText& raw) const {
+MarkedTokens ExampleMaker::tokens_of_raw(const RawText& raw, const Interrupted& interrupted) const {
   require_utf8(raw.prompt, "prompt");
   require_utf8(raw.completion, raw.prompt.empty() ? "text" : "completion");
   const std::string whole = raw.prompt + raw.completion;
-  MarkedTokens tokens =
-      mark(text_.tokenizer->encode_with_ranges(whole, AddSpecial::kYes), {{raw.prompt.size(), whole.size()}});
+  MarkedTokens tokens = mark(text_.tokenizer->encode_with_ranges(whole, AddSpecial::kYes, interrupted),
+                             {{raw.prompt.size(), whole.size()}}, Marks::kLearned);
   const std::optional<TokenId> eos = text_.tokenizer->eos_id();
   if (!eos) return tokens;
   if (!tokens.ids.empty() && tokens.ids.back() == id_of(*eos)) {
@@ -90,10 +170,11 @@ MarkedTokens ExampleMaker::tokens_of_raw(const RawText& raw) const {
   return tokens;
 }
 
-MarkedTokens ExampleMaker::tokens_of_part(const std::string& part_text, TextPart part) const {
+MarkedTokens ExampleMaker::tokens_of_part(const std::string& part_text, TextPart part,
+                                          const Interrupted& interrupted) const {
   MarkedTokens tokens;
   const AddSpecial special = part.first ? AddSpecial::kYes : AddSpecial::kNo;
-  for (const TokenId id : text_.tokenizer->encode(part_text, special)) tokens.add(id_of(id), true);
+  for (const TokenId id : text_.tokenizer->encode(part_text, special, interrupted)) tokens.add(id_of(id), true);
   const std::optional<TokenId> eos = text_.tokenizer->eos_id();
   if (!eos) return tokens;
   const bool ends = !tokens.ids.empty() && tokens.ids.back() == id_of(*eos);
@@ -105,14 +186,15 @@ MarkedTokens ExampleMaker::tokens_of_part(const std::string& part_text, TextPart
   return tokens;
 }
 
-DocumentExamples ExampleMaker::make(const Document& document) const {
+DocumentExamples ExampleMaker::make(const Document& document, const Interrupted& interrupted) const {
   require_template_for(document);
-  const bool chat = !document.messages.is_null() && text_.chat_template;
-  MarkedTokens tokens = chat            ? tokens_of_chat(document)
-                        : document.part ? tokens_of_part(document.raw->completion, *document.part)
-                                        : tokens_of_raw(*document.raw);
-  if (options_.learn == Learn::kEverything) tokens.learned.assign(tokens.ids.size(), true);
-  DocumentExamples made{.num_tokens = tokens.ids.size()};
+  const bool chat = !document.chat.list.is_null() && text_.chat_template;
+  DocumentExamples made{.leftovers = document.leftovers};
+  MarkedTokens tokens = chat            ? tokens_of_chat(document, interrupted, made.leftovers)
+                        : document.part ? tokens_of_part(document.raw->completion, *document.part, interrupted)
+                                        : tokens_of_raw(*document.raw, interrupted);
+  if (options_.learn == Learn::kEverything && !chat) tokens.learned.assign(tokens.ids.size(), true);
+  made.num_tokens = tokens.ids.size();
   made.truncated = !document.part && tokens.ids.size() > options_.sequence_len;
   for (std::size_t begin = 0; begin < tokens.ids.size(); begin += options_.sequence_len) {
     Example example = make_example(tokens, begin, std::min(begin + options_.sequence_len, tokens.ids.size()));

@@ -24,6 +24,7 @@ std::optional<RowSchema> schema_if_any(const RowJson& row) {
 
 ExampleReader::ExampleReader(DataSource source, const ExampleMaker& maker, ProgressSink progress)
     : source_(std::move(source)), maker_(maker), progress_(std::move(progress)) {
+  source_.limits.interrupted = progress_.interrupted;
   if (source_.files.empty()) throw InvalidInput("there is no data file to read; name one");
   for (const std::string& path : source_.files) {
     total_bytes_ += require_data_file(path);
@@ -97,7 +98,7 @@ std::optional<DocumentExamples> ExampleReader::examples_of(const Row& row) {
   maker_.require_template_for(document);
   DocumentExamples made;
   try {
-    made = maker_.make(document);
+    made = maker_.make(document, progress_.interrupted);
   } catch (const BadRow& bad) {
     return report(bad.key(), bad.what());
   } catch (const InvalidInput& refused) {
@@ -105,7 +106,10 @@ std::optional<DocumentExamples> ExampleReader::examples_of(const Row& row) {
   } catch (const FormatError& refused) {
     return report("", refused.what());
   }
-  if (!row.part || row.part->first) ++file.counts.num_rows;
+  if (!row.part || row.part->first) {
+    ++file.counts.num_rows;
+    notes_.add(made.leftovers);
+  }
   file.counts.num_truncated += made.truncated ? 1 : 0;
   file.counts.num_dropped += made.examples.empty() ? 1 : 0;
   file.counts.num_examples += made.examples.size();

@@ -14,6 +14,7 @@
 #include "base/progress.h"
 #include "data/example_maker.h"
 #include "data/row_document.h"
+#include "data/row_notes.h"
 #include "data/row_problem.h"
 #include "data/row_reader.h"
 
@@ -63,6 +64,7 @@ class ExampleReader {
   std::optional<RowExamples> next();
 
   const RowProblems& problems() const { return problems_; }
+  const RowNotes& notes() const { return notes_; }  // on good rows
   const std::vector<FileSummary>& files() const { return files_; }
   RowCounts counts() const;  // of all files
 
@@ -77,6 +79,7 @@ class ExampleReader {
   const ExampleMaker& maker_;
   ProgressSink progress_;
   RowProblems problems_;
+  RowNotes notes_;
   std::vector<FileSummary> files_;
   std::uint64_t total_bytes_ = 0;
   std::uint64_t earlier_bytes_ = 0;  // of files that are read

@@ -32,7 +32,7 @@ std::optional<Row> JsonLinesReader::next(RowProblems& problems) {
     }
     if (is_blank(text)) continue;
     try {
-      return Row{.value = parse_row_json(text, ""), .line = line};
+      return Row{.value = parse_row_json(text, "", limits().interrupted), .line = line};
     } catch (const BadRow& bad) {
       report(problems, line, bad.key(), bad.what());
     }
@@ -123,7 +123,7 @@ std::optional<Row> JsonReader::next(RowProblems& problems) {
       state_ = State::kDone;
     } else {
       try {
-        return Row{.value = parse_row_json(text_, ""), .line = line};
+        return Row{.value = parse_row_json(text_, "", limits().interrupted), .line = line};
       } catch (const BadRow& bad) {
         report(problems, line, bad.key(), bad.what());
       }

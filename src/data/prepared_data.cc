@@ -109,6 +109,7 @@ void make_prepared(const PrepareRequest& request, std::uint64_t fingerprint, con
                                    request.source.files.front(), counts.num_rows, counts.num_dropped,
                                    request.maker.options().sequence_len));
   }
+  for (const std::string& note : reader.notes().sentences()) log_warning(note);
   writer.finish({.fingerprint = fingerprint, .sequence_len = request.maker.options().sequence_len, .counts = counts});
 }
 
@@ -167,7 +168,7 @@ Example PreparedData::read(std::size_t idx) const {
 }
 
 PreparedData prepare_data(const PrepareRequest& request, const ProgressSink& progress) {
-  const std::uint64_t fingerprint = data_fingerprint(request.source, request.maker, request.bad_rows);
+  const std::uint64_t fingerprint = data_fingerprint(request.source, request.maker, request.bad_rows, progress);
   if (auto there = PreparedData::open(request.files, request.engine, request.path, fingerprint)) {
     return std::move(*there);
   }

@@ -58,11 +58,13 @@ struct PrepareRequest {
   BadRows bad_rows = BadRows::kRefuse;
 };
 
-// What is there already if it still holds, else made. Throws InvalidInput where there are bad rows, naming the first,
-// or no examples.
+// What is there already if it still holds, else made, with a warning for each kind of thing that rows hold and training
+// leaves out. Throws InvalidInput where there are bad rows, naming the first, or no examples; Cancelled.
 PreparedData prepare_data(const PrepareRequest& request, const ProgressSink& progress = {});
 
-// Of all that examples are made from: the files' sizes, times and contents, the model's text files, the options.
-std::uint64_t data_fingerprint(const DataSource& source, const ExampleMaker& maker, BadRows bad_rows);
+// Of all that examples are made from: the files' sizes, times and contents, the model's text files, the options. Reads
+// the files; throws Cancelled.
+std::uint64_t data_fingerprint(const DataSource& source, const ExampleMaker& maker, BadRows bad_rows,
+                               const ProgressSink& progress = {});
 
 }  // namespace sluice

@@ -133,6 +133,22 @@ TEST_F(PreparedDataTest, BadRowsAreRefusedOrLeftOut) {
   EXPECT_EQ(data.counts().num_bad, 1U);
 }
 
+TEST_F(PreparedDataTest, WhatRowsHoldBesideTheirExamplesIsSaidOnce) {
+  write_text(rows_path(),
+             "{\"question\": \"q\", \"answer\": \"a\", \"label\": true, \"id\": 1}\n"
+             "{\"question\": \"q\", \"answer\": \"a\", \"label\": false}\n");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(prepare({}, BadRows::kSkip).num_examples(), 1U);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("left out: "));
+  EXPECT_THAT(said, HasSubstr("rows.jsonl:2:label: the row's answer is marked as a bad one"));
+  EXPECT_THAT(said, HasSubstr("1 row: label is true"));
+  EXPECT_THAT(said, HasSubstr("Keys of rows that are ignored: id (1 row)."));
+  testing::internal::CaptureStderr();
+  prepare({}, BadRows::kSkip);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 class BatchLoaderTest : public PreparedDataTest {
  protected:
   BatchLoaderTest() {

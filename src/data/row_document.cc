@@ -2,21 +2,18 @@
 #include "data/row_document.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/check.h"
 #include "data/alpaca_prompt.h"
+#include "data/message_parts.h"
+#include "data/row_columns.h"
 #include "data/row_problem.h"
 
 namespace sluice {
 namespace {
-
-std::string message_key(std::string_view list, std::size_t idx, std::string_view member) {
-  return fmt::format("{}[{}]{}{}", list, idx, member.empty() ? "" : ".", member);
-}
 
 const RowJson& require(const RowJson& object, std::string_view member, const std::string& key) {
   const auto found = object.find(member);
@@ -36,126 +33,46 @@ std::string optional_text(const RowJson& row, std::string_view key) {
   return row.contains(key) && !row[key].is_null() ? required_text(row, key) : "";
 }
 
-// A list, or a string that holds one in JSON, as in the cells of a CSV file.
-RowJson list_at(const RowJson& row, std::string_view member) {
-  const std::string key(member);
-  RowJson value = require(row, member, key);
-  if (value.is_string()) value = parse_row_json(RowJson(value).get_ref<const std::string&>(), key);
-  if (!value.is_array()) throw BadRow(key, fmt::format("wanted a list, found {}", describe_row_json(value)));
-  return value;
-}
-
-RowJson optional_list(const RowJson& row, std::string_view key) {
-  const auto found = row.find(key);
-  if (found == row.end() || found->is_null()) return nullptr;
-  if (found->is_string() && found->get_ref<const std::string&>().empty()) return nullptr;  // an empty cell
-  return list_at(row, key);
-}
-
-RowJson message(std::string_view role, std::string content) {
-  return {{"role", role}, {"content", std::move(content)}};
-}
-
-void check_role(const std::string& role, const std::string& key) {
-  static constexpr std::array<std::string_view, 7> kRoles{"system", "developer", "user",   "assistant",
-                                                          "tool",   "function",  "ipython"};
-  if (std::find(kRoles.begin(), kRoles.end(), role) != kRoles.end()) return;
-  throw BadRow(key, fmt::format("there is no role {}; use system, user, assistant or tool", describe_row_json(role)));
-}
-
-// As the template will see it: nothing is taken out or added.
-void check_message(const RowJson& item, std::string_view list, std::size_t idx) {
-  if (!item.is_object()) {
-    throw BadRow(message_key(list, idx, ""),
-                 fmt::format("wanted an object with role and content, found {}", describe_row_json(item)));
+RowJson template_variables(const RowJson& row) {
+  const auto found = row.find("chat_template_kwargs");
+  if (found == row.end() || !holds_something(*found)) return RowJson::object();
+  RowJson variables = found->is_string() ? parse_row_json(found->get_ref<const std::string&>(), found.key()) : *found;
+  if (!variables.is_object()) {
+    throw BadRow(found.key(), fmt::format("wanted an object of variables of the chat template, found {}",
+                                          describe_row_json(variables)));
   }
-  const std::string role_key = message_key(list, idx, "role");
-  check_role(text_at(item, "role", role_key), role_key);
-  const std::string content_key = message_key(list, idx, "content");
-  const auto content = item.find("content");
-  const bool calls_tools = item.contains("tool_calls") && !item["tool_calls"].is_null();
-  if (content == item.end() || content->is_null()) {
-    if (!calls_tools) throw BadRow(content_key, "the content is missing; write what was said, or a list of tool_calls");
-  } else if (!content->is_string() && !content->is_array()) {
-    throw BadRow(content_key, fmt::format("wanted a string or a list of parts, found {}", describe_row_json(*content)));
-  }
+  return variables;
 }
 
-RowJson checked_messages(RowJson messages, std::string_view key) {
-  if (messages.empty()) throw BadRow(std::string(key), "the conversation is empty; add messages or remove the row");
-  for (std::size_t i = 0; i < messages.size(); ++i) check_message(messages[i], key, i);
-  return messages;
+// The row's `system` comes before its messages, unless those begin with one.
+void add_system_of(const RowJson& row, const RowJson& messages, Document& document) {
+  const std::string system = optional_text(row, "system");
+  if (system.empty()) return;
+  const auto says = [&](const char* key) {
+    return !messages.empty() && messages[0].is_object() && messages[0].contains(key) && messages[0][key] == "system";
+  };
+  if (says("role") || says("from")) {
+    document.leftovers.add_note("system stands beside messages that begin with the system's; those count");
+    return;
+  }
+  add_system(document.chat, system);
 }
 
 Document document_of_messages(const RowJson& row) {
-  return {.messages = checked_messages(list_at(row, "messages"), "messages"),
-          .tools = optional_list(row, "tools"),
-          .documents = optional_list(row, "documents")};
-}
-
-// What a turn calls its speaker, and the role that it is.
-struct Speaker {
-  std::string_view name;
-  std::string_view role;
-};
-constexpr std::array<Speaker, 13> kSpeakers{{{"human", "user"},
-                                             {"user", "user"},
-                                             {"gpt", "assistant"},
-                                             {"assistant", "assistant"},
-                                             {"chatgpt", "assistant"},
-                                             {"bot", "assistant"},
-                                             {"model", "assistant"},
-                                             {"function_call", "assistant"},
-                                             {"system", "system"},
-                                             {"observation", "tool"},
-                                             {"function_response", "tool"},
-                                             {"function", "tool"},
-                                             {"tool", "tool"}}};
-
-// The value of a function_call: {"name": ..., "arguments": ...} in JSON, or a list of those.
-RowJson call_message(const std::string& value, const std::string& key) {
-  RowJson calls = parse_row_json(value, key);
-  if (!calls.is_array()) calls = RowJson::array({std::move(calls)});
-  RowJson list = RowJson::array();
-  for (RowJson& call : calls) {
-    if (!call.is_object() || !call.contains("name") || !call.contains("arguments")) {
-      throw BadRow(key, R"(a function_call must be {"name": ..., "arguments": ...} in JSON)");
-    }
-    list.push_back(RowJson{{"type", "function"}, {"function", std::move(call)}});
-  }
-  return {{"role", "assistant"}, {"content", ""}, {"tool_calls", std::move(list)}};
-}
-
-RowJson message_of_turn(const RowJson& turn, std::size_t idx) {
-  constexpr std::string_view kList = "conversations";
-  if (!turn.is_object()) {
-    throw BadRow(message_key(kList, idx, ""),
-                 fmt::format("wanted an object with from and value, found {}", describe_row_json(turn)));
-  }
-  if (!turn.contains("from") && turn.contains("role")) {
-    check_message(turn, kList, idx);
-    return turn;
-  }
-  const std::string from_key = message_key(kList, idx, "from");
-  const std::string value_key = message_key(kList, idx, "value");
-  const std::string from = text_at(turn, "from", from_key);
-  std::string value = text_at(turn, "value", value_key);
-  const auto* const speaker =
-      std::find_if(kSpeakers.begin(), kSpeakers.end(), [&](const Speaker& known) { return known.name == from; });
-  if (speaker == kSpeakers.end()) {
-    throw BadRow(from_key, fmt::format("nobody is called {}; use human, gpt, system, function_call or observation",
-                                       describe_row_json(from)));
-  }
-  return from == "function_call" ? call_message(value, value_key) : message(speaker->role, std::move(value));
+  Document document{
+      .tools = tools_of(row), .documents = optional_list(row, "documents"), .variables = template_variables(row)};
+  RowJson messages = required_list(row, "messages");
+  add_system_of(row, messages, document);
+  add_messages(document.chat, std::move(messages), "messages");
+  return document;
 }
 
 Document document_of_conversations(const RowJson& row) {
-  const RowJson turns = list_at(row, "conversations");
-  if (turns.empty()) throw BadRow("conversations", "the conversation is empty; add turns or remove the row");
-  Document document{.messages = RowJson::array(), .tools = optional_list(row, "tools")};
-  const std::string system = optional_text(row, "system");
-  if (!system.empty()) document.messages.push_back(message("system", system));
-  for (std::size_t i = 0; i < turns.size(); ++i) document.messages.push_back(message_of_turn(turns[i], i));
+  Document document{
+      .tools = tools_of(row), .documents = optional_list(row, "documents"), .variables = template_variables(row)};
+  RowJson turns = required_list(row, "conversations");
+  add_system_of(row, turns, document);
+  add_turns(document.chat, std::move(turns), "conversations", document.leftovers);
   return document;
 }
 
@@ -165,7 +82,7 @@ std::vector<std::pair<std::string, std::string>> history_of(const RowJson& row) 
   for (std::size_t i = 0; i < turns.size(); ++i) {
     const RowJson& turn = turns[i];
     if (!turn.is_array() || turn.size() != 2 || !turn[0].is_string() || !turn[1].is_string()) {
-      throw BadRow(message_key("history", i, ""),
+      throw BadRow(message_place("history", i, ""),
                    fmt::format("wanted [instruction, response], found {}", describe_row_json(turn)));
     }
     history.emplace_back(turn[0].get<std::string>(), turn[1].get<std::string>());
@@ -179,15 +96,15 @@ Document document_of_instruction(const RowJson& row) {
                          .system = optional_text(row, "system"),
                          .history = history_of(row)};
   const std::string output = required_text(row, "output");
-  Document document{.messages = RowJson::array(), .raw = RawText{alpaca_prompt(alpaca), output}};
-  if (!alpaca.system.empty()) document.messages.push_back(message("system", alpaca.system));
+  Document document{.tools = tools_of(row), .raw = RawText{alpaca_prompt(alpaca), output}};
+  add_system(document.chat, alpaca.system);
   for (const auto& turn : alpaca.history) {
-    document.messages.push_back(message("user", turn.first));
-    document.messages.push_back(message("assistant", turn.second));
+    add_plain(document.chat, "user", turn.first);
+    add_plain(document.chat, "assistant", turn.second);
   }
   const bool joined = !alpaca.instruction.empty() && !alpaca.input.empty();
-  document.messages.push_back(message("user", alpaca.instruction + (joined ? "\n" : "") + alpaca.input));
-  document.messages.push_back(message("assistant", output));
+  add_plain(document.chat, "user", alpaca.instruction + (joined ? "\n" : "") + alpaca.input);
+  add_plain(document.chat, "assistant", output);
   return document;
 }
 
@@ -202,21 +119,26 @@ Document document_of_completion(const RowJson& row) {
                  fmt::format("prompt and completion must both be strings or both be lists of messages, found {} and {}",
                              describe_row_json(prompt), describe_row_json(completion)));
   }
-  Document document{.messages = checked_messages(prompt, "prompt"), .tools = optional_list(row, "tools")};
-  const RowJson answers = checked_messages(completion, "completion");
-  document.num_learned_messages = static_cast<std::size_t>(std::count_if(
-      answers.begin(), answers.end(), [](const RowJson& answer) { return answer["role"] == "assistant"; }));
-  for (const RowJson& answer : answers) document.messages.push_back(answer);
+  Document document{
+      .tools = tools_of(row), .documents = optional_list(row, "documents"), .variables = template_variables(row)};
+  add_messages(document.chat, prompt, "prompt");
+  const std::size_t first_answer = document.chat.list.size();
+  add_messages(document.chat, completion, "completion");
+  document.num_learned_messages = static_cast<std::size_t>(
+      std::count_if(document.chat.list.begin() + static_cast<std::ptrdiff_t>(first_answer), document.chat.list.end(),
+                    [](const RowJson& answer) { return answer["role"] == "assistant"; }));
   return document;
 }
 
-}  // namespace
+Document document_of_question(const RowJson& row) {
+  Document document;
+  add_plain(document.chat, "user", required_text(row, "question"));
+  add_plain(document.chat, "assistant", required_text(row, "answer"));
+  return document;
+}
 
-Document document_of_row(RowSchema schema, const Row& row) {
+Document document_of_schema(RowSchema schema, const Row& row) {
   const RowJson& value = row.value;
-  if (!value.is_object()) {
-    throw BadRow("", fmt::format("a row must be a JSON object with named values, found {}", describe_row_json(value)));
-  }
   switch (schema) {
     case RowSchema::kMessages:
       return document_of_messages(value);
@@ -227,13 +149,24 @@ Document document_of_row(RowSchema schema, const Row& row) {
     case RowSchema::kPromptCompletion:
       return document_of_completion(value);
     case RowSchema::kQuestionAnswer:
-      return {.messages = RowJson::array({message("user", required_text(value, "question")),
-                                          message("assistant", required_text(value, "answer"))})};
+      return document_of_question(value);
     case RowSchema::kText:
       return {.raw = RawText{"", required_text(value, "text")}, .part = row.part};
   }
-  CHECK(false, "every schema makes documents");
+  CHECK(false, "a schema that makes no documents");
   return {};
+}
+
+}  // namespace
+
+Document document_of_row(RowSchema schema, const Row& row) {
+  const RowJson& value = row.value;
+  if (!value.is_object()) {
+    throw BadRow("", fmt::format("a row must be a JSON object with named values, found {}", describe_row_json(value)));
+  }
+  Document document = document_of_schema(schema, row);
+  check_columns(schema, value, document.leftovers);
+  return document;
 }
 
 }  // namespace sluice

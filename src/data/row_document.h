@@ -14,6 +14,8 @@
 #include <string_view>
 
 #include "data/row_json.h"
+#include "data/row_messages.h"
+#include "data/row_notes.h"
 #include "data/row_reader.h"
 
 namespace sluice {
@@ -32,13 +34,15 @@ struct RawText {
 };
 
 struct Document {
-  RowJson messages;  // null where there is only raw text
+  RowMessages chat;  // without a list where there is only raw text
   RowJson tools;
   RowJson documents;
+  RowJson variables = RowJson::object();  // of the chat template: the row's chat_template_kwargs
   // How many of the assistant's messages are learned, counted from the last; nothing: all.
   std::optional<std::size_t> num_learned_messages;
   std::optional<RawText> raw;  // with messages too: what stands for them where a model has no chat template
   std::optional<TextPart> part;
+  RowLeftovers leftovers;
 };
 
 // Throws BadRow with the key at fault.

@@ -3,6 +3,7 @@
 // looks keys up one after the other. Pure functions.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,8 @@ namespace sluice {
 using RowJson = nlohmann::ordered_json;
 
 // Throws BadRow where the text is not JSON; `key` is the row's key that holds it, empty for a row itself.
-RowJson parse_row_json(std::string_view text, const std::string& key);
+// Cancelled once `interrupted`, unless it is empty, says so. Takes time linear in the text.
+RowJson parse_row_json(std::string_view text, const std::string& key, const std::function<bool()>& interrupted = {});
 
 // A value as part of a sentence: `17`, `"yes"`, `a list of 3`, `an object`, `null`.
 std::string describe_row_json(const RowJson& value);

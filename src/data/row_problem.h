@@ -33,6 +33,13 @@ class BadRow : public InvalidInput {
   std::string key_;
 };
 
+// Rows with the same thing wrong with them.
+struct RowProblemKind {
+  std::string key;  // messages[].role
+  std::string what;
+  std::uint64_t num_rows = 0;
+};
+
 class RowProblems {
  public:
   explicit RowProblems(std::size_t max_kept = 20) : max_kept_(max_kept) {}
@@ -40,10 +47,13 @@ class RowProblems {
   void add(RowProblem problem);
   const std::vector<RowProblem>& first() const { return first_; }
   std::uint64_t count() const { return count_; }
+  // All rows by what is wrong, in the order it came up; what is wrong with many rows in as many ways is not kept.
+  const std::vector<RowProblemKind>& kinds() const { return kinds_; }
 
  private:
   std::size_t max_kept_;
   std::vector<RowProblem> first_;
+  std::vector<RowProblemKind> kinds_;
   std::uint64_t count_ = 0;
 };
 

@@ -95,7 +95,7 @@ std::uint64_t require_data_file(const std::string& path) {
 
 std::unique_ptr<RowReader> read_rows(std::istream& stream, const std::string& path, RowFormat format,
                                      RowLimits limits) {
-  CharSource source(stream, path);
+  CharSource source(stream, path, limits.interrupted);
   switch (format) {
     case RowFormat::kJsonLines:
       return std::make_unique<JsonLinesReader>(std::move(source), limits);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <istream>
 #include <memory>
 #include <optional>
@@ -35,6 +36,8 @@ struct Row {
 
 struct RowLimits {
   std::size_t max_row_bytes = std::size_t{64} << 20;
+  // True once the user has asked to stop: reading throws Cancelled. Empty where nobody can.
+  std::function<bool()> interrupted = {};
 };
 
 class RowReader {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "data/row_columns.h"
 #include "data/row_document.h"
 #include "data/row_problem.h"
 #include "format/json_text.h"
@@ -64,11 +65,7 @@ RowSchema detect_schema(const RowJson& row) {
   if (!row.is_object()) {
     throw BadRow("", fmt::format("a row must be a JSON object with named values, found {}", describe_row_json(row)));
   }
-  if (row.contains("chosen") && row.contains("rejected")) {
-    throw BadRow("rejected",
-                 "the row is a preference pair, which is not learned from; keep the chosen answer as the assistant's "
-                 "last message and drop both keys");
-  }
+  refuse_preference_pair(row);
   for (const NamedSchema& known : kSchemas) {
     if (row.contains(known.keys[0]) && (known.keys[1].empty() || row.contains(known.keys[1]))) return known.schema;
   }

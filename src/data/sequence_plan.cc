@@ -8,12 +8,14 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/error.h"
 #include "base/random.h"
 
 namespace sluice {
 namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kDocumentsPerPoll = 65'536;
 
 std::vector<std::uint32_t> shuffled(std::size_t count, Random& random) {
   std::vector<std::uint32_t> order(count);
@@ -68,7 +70,11 @@ double SequencePlan::fill(std::size_t sequence_len) const {
 }
 
 SequencePlan plan_sequences(std::span<const std::uint32_t> lengths, std::size_t sequence_len, Packing packing,
-                            std::uint64_t seed) {
+                            std::uint64_t seed, const std::function<bool()>& interrupted) {
+  const auto stop_if_asked = [&] {
+    if (interrupted && interrupted()) throw Cancelled("stopped while rows were packed; nothing was kept");
+  };
+  stop_if_asked();
   CHECK(lengths.size() < kNone && sequence_len < kNone, "places have 32 bits");
   Random random(seed);
   SequencePlan plan;
@@ -87,7 +93,10 @@ SequencePlan plan_sequences(std::span<const std::uint32_t> lengths, std::size_t 
                    [&](std::uint32_t left, std::uint32_t right) { return lengths[left] > lengths[right]; });
   OpenSequences open(sequence_len);
   std::vector<std::uint32_t> sequence_of(lengths.size());  // by place in the order
-  for (std::size_t i = 0; i < order.size(); ++i) sequence_of[i] = open.place(lengths[order[i]]);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i % kDocumentsPerPoll == 0) stop_if_asked();
+    sequence_of[i] = open.place(lengths[order[i]]);
+  }
 
   // Long documents were placed first; without this they would come first, too.
   const std::vector<std::uint32_t> position = shuffled(open.count(), random);

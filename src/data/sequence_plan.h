@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -25,8 +26,9 @@ struct SequencePlan {
   double fill(std::size_t sequence_len) const;
 };
 
-// Each length is from 1 to sequence_len, and there are less than 2^32 of them.
+// Each length is from 1 to sequence_len, and there are less than 2^32 of them. Throws Cancelled once `interrupted`,
+// unless it is empty, says so.
 SequencePlan plan_sequences(std::span<const std::uint32_t> lengths, std::size_t sequence_len, Packing packing,
-                            std::uint64_t seed);
+                            std::uint64_t seed, const std::function<bool()>& interrupted = {});
 
 }  // namespace sluice

@@ -1,30 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds what the assistant wrote in a rendered conversation when the template does not say. For assistant message i:
-//
-//   begin  the text of the messages before i with the generation prompt, where it is a prefix of the whole; otherwise
-//          (templates that render old turns differently, such as those that drop old thoughts) behind the generation
-//          prompt that stands last before the first byte that depends on message i
-//   end    the last byte that depends on message i, and the text behind it that also follows when i is the last message
-//
-// Which bytes depend on a message is seen by rendering it twice more with its strings replaced. Pure.
+// Which part of a rendered conversation is whose: the assistant's spans where the template does not mark them, and the
+// message of each span that it does mark. Short conversations are looked at as a whole (SpanFinder), long ones by turns
+// (RepeatedTurns), which takes linear time with templates that go over the messages in a loop. Pure.
 #pragma once
 
-#include <functional>
-#include <string>
+#include <cstddef>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "text/jinja_interpreter.h"
+#include "text/repeated_turns.h"
+#include "text/span_finder.h"
 
 namespace sluice {
 
-enum class GenerationPromptWish { kNone, kAdd };
-using ChatRenderer = std::function<std::string(const nlohmann::ordered_json& messages, GenerationPromptWish wish)>;
+struct AssistantSpan {
+  static constexpr std::size_t kUnknown = static_cast<std::size_t>(-1);
 
-// `text` is what `messages` were rendered to with this wish. Throws FormatError where a message's part of it cannot be
+  TextSpan text;
+  std::size_t message = kUnknown;
+};
+
+struct SpanSearch {
+  std::size_t max_messages_at_once = 12;  // of a conversation that is looked at as a whole
+};
+
+// `whole` is what `messages` were rendered to with this wish. Throws FormatError where a message's part of it cannot be
 // told.
-std::vector<TextSpan> find_assistant_spans(const nlohmann::ordered_json& messages, const std::string& text,
-                                           GenerationPromptWish wish, const ChatRenderer& render);
+std::vector<AssistantSpan> find_assistant_spans(const nlohmann::ordered_json& messages, const JinjaOutput& whole,
+                                                GenerationPromptWish wish, const ChatRenderer& render,
+                                                const SpanSearch& search = {});
+
+// The spans of {% generation %} blocks.
+std::vector<AssistantSpan> marked_assistant_spans(const nlohmann::ordered_json& messages, const JinjaOutput& whole);
 
 }  // namespace sluice

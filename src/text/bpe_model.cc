@@ -129,32 +129,34 @@ bool BpeModel::can_cut(char32_t before, char32_t after) const {
   return seams_.find(before, after) == nullptr && character_id(before) && character_id(after);
 }
 
-void BpeModel::encode(std::string_view piece, std::vector<ModelToken>& tokens) const {
+void BpeModel::encode(std::string_view piece, std::vector<ModelToken>& tokens, StopPoll& poll) const {
   if (ignore_merges_ && piece.size() <= max_token_bytes_) {
     if (const auto id = vocabulary_.id_of(piece)) {
       tokens.push_back({*id, 0, static_cast<std::uint32_t>(piece.size())});
       return;
     }
   }
-  if (!seams_known_ || piece.size() <= kWorthCuttingBytes) return encode_word(piece, 0, tokens);
+  if (!seams_known_ || piece.size() <= kWorthCuttingBytes) return encode_word(piece, 0, tokens, poll);
   std::size_t begin = 0;
   CodePoint before = decode_utf8(piece, 0);
   for (std::size_t at = before.size_bytes; at < piece.size();) {
+    poll();
     const CodePoint after = decode_utf8(piece, at);
     if (can_cut(before.value, after.value)) {
-      encode_word(piece.substr(begin, at - begin), static_cast<std::uint32_t>(begin), tokens);
+      encode_word(piece.substr(begin, at - begin), static_cast<std::uint32_t>(begin), tokens, poll);
       begin = at;
     }
     before = after;
     at += after.size_bytes;
   }
-  encode_word(piece.substr(begin), static_cast<std::uint32_t>(begin), tokens);
+  encode_word(piece.substr(begin), static_cast<std::uint32_t>(begin), tokens, poll);
 }
 
-void BpeModel::encode_word(std::string_view word, std::uint32_t offset, std::vector<ModelToken>& tokens) const {
+void BpeModel::encode_word(std::string_view word, std::uint32_t offset, std::vector<ModelToken>& tokens,
+                           StopPoll& poll) const {
   if (cache_.find(word, offset, tokens)) return;
-  std::vector<Symbol> symbols = spell(word);
-  merge(symbols);
+  std::vector<Symbol> symbols = spell(word, poll);
+  merge(symbols, poll);
   std::vector<ModelToken> fresh;
   for (const Symbol& symbol : symbols) {
     if (!symbol.merged_away) fresh.push_back({symbol.id, symbol.begin, symbol.end});
@@ -165,7 +167,7 @@ void BpeModel::encode_word(std::string_view word, std::uint32_t offset, std::vec
 
 // Known characters as they are; others as bytes where all of their bytes have tokens; the rest as the unknown token,
 // or not at all where there is none. A run of unknown characters is held until a known one comes.
-std::vector<BpeModel::Symbol> BpeModel::spell(std::string_view word) const {
+std::vector<BpeModel::Symbol> BpeModel::spell(std::string_view word, StopPoll& poll) const {
   std::vector<Symbol> symbols;
   symbols.reserve(word.size());
   const auto add = [&](TokenId id, std::size_t begin, std::size_t end) {
@@ -181,6 +183,7 @@ std::vector<BpeModel::Symbol> BpeModel::spell(std::string_view word) const {
   for (std::size_t at = 0, end = 0; at < word.size(); at = end) {
     const CodePoint point = decode_utf8(word, at);
     end = at + point.size_bytes;
+    poll();
     const std::string_view bytes = spelling(word, at, end, spelled);
     if (const auto id = bytes.size() == point.size_bytes ? character_id(point.value) : vocabulary_.id_of(bytes)) {
       add_unknown();
@@ -223,7 +226,7 @@ bool BpeModel::all_have_byte_ids(std::string_view bytes) const {
                      [this](char c) { return byte_ids_[static_cast<unsigned char>(c)].has_value(); });
 }
 
-void BpeModel::merge(std::vector<Symbol>& symbols) const {
+void BpeModel::merge(std::vector<Symbol>& symbols, StopPoll& poll) const {
   struct Candidate {
     std::uint32_t rank;
     std::int32_t place;
@@ -234,12 +237,14 @@ void BpeModel::merge(std::vector<Symbol>& symbols) const {
   };
   std::priority_queue<Candidate> queue;
   const auto consider = [&](std::int32_t place) {
+    poll();
     if (place < 0 || symbols[place].next < 0) return;
     const Merge* const found = merges_.find(symbols[place].id, symbols[symbols[place].next].id);
     if (found != nullptr) queue.push({found->rank, place, found->result});
   };
   for (std::size_t i = 0; i + 1 < symbols.size(); ++i) consider(static_cast<std::int32_t>(i));
   while (!queue.empty()) {
+    poll();  // most of what is left at the end is stale
     const Candidate top = queue.top();
     queue.pop();
     Symbol& left = symbols[top.place];

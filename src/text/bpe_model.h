@@ -22,7 +22,7 @@ class BpeModel final : public TokenModel {
   explicit BpeModel(const JsonView& view);
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
-  void encode(std::string_view piece, std::vector<ModelToken>& tokens) const override;
+  void encode(std::string_view piece, std::vector<ModelToken>& tokens, StopPoll& poll) const override;
 
  private:
   struct Merge {
@@ -44,11 +44,11 @@ class BpeModel final : public TokenModel {
 
   std::optional<TokenId> character_id(char32_t character) const;
   bool can_cut(char32_t before, char32_t after) const;
-  void encode_word(std::string_view word, std::uint32_t offset, std::vector<ModelToken>& tokens) const;
-  std::vector<Symbol> spell(std::string_view word) const;
+  void encode_word(std::string_view word, std::uint32_t offset, std::vector<ModelToken>& tokens, StopPoll& poll) const;
+  std::vector<Symbol> spell(std::string_view word, StopPoll& poll) const;
   std::string_view spelling(std::string_view word, std::size_t begin, std::size_t end, std::string& buffer) const;
   bool all_have_byte_ids(std::string_view bytes) const;
-  void merge(std::vector<Symbol>& symbols) const;
+  void merge(std::vector<Symbol>& symbols, StopPoll& poll) const;
 
   Vocabulary vocabulary_;
   std::optional<TokenId> unk_id_;

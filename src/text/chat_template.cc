@@ -11,6 +11,8 @@
 namespace sluice {
 namespace {
 
+constexpr std::string_view kMessages = "messages";
+
 void check_messages(const nlohmann::ordered_json& messages) {
   if (!messages.is_array()) throw InvalidInput("the messages must be a JSON array of objects with a role");
   for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -35,14 +37,15 @@ const JinjaTemplate& ChatTemplate::choose(const RenderOptions& options) const {
   throw InvalidInput(fmt::format("the model has no chat template called {}; it has: {}", name, names));
 }
 
-JinjaOutput ChatTemplate::run(const nlohmann::ordered_json& messages, const RenderOptions& options) const {
+JinjaOutput ChatTemplate::run(const nlohmann::ordered_json& messages, const RenderOptions& options,
+                              std::string_view watched) const {
   nlohmann::ordered_json variables = variables_;
   variables.update(options.variables);
   variables["messages"] = messages;
   variables["tools"] = options.tools;
   variables["documents"] = options.documents;
   variables["add_generation_prompt"] = options.generation_prompt == RenderOptions::GenerationPrompt::kAdd;
-  return choose(options).render(variables, options.unix_time_s, options.limits);
+  return choose(options).render(variables, options.unix_time_s, options.limits, watched);
 }
 
 std::string ChatTemplate::render_text(const nlohmann::ordered_json& messages, const RenderOptions& options) const {
@@ -52,21 +55,28 @@ std::string ChatTemplate::render_text(const nlohmann::ordered_json& messages, co
 
 RenderedChat ChatTemplate::render(const nlohmann::ordered_json& messages, const RenderOptions& options) const {
   check_messages(messages);
-  JinjaOutput output = run(messages, options);
+  JinjaOutput output = run(messages, options, kMessages);
+  std::vector<AssistantSpan> spans;
   if (choose(options).has_generation() && !output.lost_generation) {
-    return {std::move(output.text), std::move(output.generated)};
+    spans = marked_assistant_spans(messages, output);
+  } else {
+    const auto render_variation = [&](const nlohmann::ordered_json& variation, GenerationPromptWish wish) {
+      RenderOptions changed = options;
+      changed.generation_prompt = wish == GenerationPromptWish::kAdd ? RenderOptions::GenerationPrompt::kAdd
+                                                                     : RenderOptions::GenerationPrompt::kNone;
+      return run(variation, changed, kMessages);
+    };
+    const GenerationPromptWish wish = options.generation_prompt == RenderOptions::GenerationPrompt::kAdd
+                                          ? GenerationPromptWish::kAdd
+                                          : GenerationPromptWish::kNone;
+    spans = find_assistant_spans(messages, output, wish, render_variation);
   }
-  const auto render_variation = [&](const nlohmann::ordered_json& variation, GenerationPromptWish wish) {
-    RenderOptions changed = options;
-    changed.generation_prompt = wish == GenerationPromptWish::kAdd ? RenderOptions::GenerationPrompt::kAdd
-                                                                   : RenderOptions::GenerationPrompt::kNone;
-    return run(variation, changed).text;
-  };
-  const GenerationPromptWish wish = options.generation_prompt == RenderOptions::GenerationPrompt::kAdd
-                                        ? GenerationPromptWish::kAdd
-                                        : GenerationPromptWish::kNone;
-  std::vector<TextSpan> spans = find_assistant_spans(messages, output.text, wish, render_variation);
-  return {std::move(output.text), std::move(spans)};
+  RenderedChat chat{.text = std::move(output.text), .assistant = {}, .assistant_messages = {}};
+  for (const AssistantSpan& span : spans) {
+    chat.assistant.push_back(span.text);
+    chat.assistant_messages.push_back(span.message);
+  }
+  return chat;
 }
 
 }  // namespace sluice

@@ -6,10 +6,12 @@
 // behind that token, which the next turn's text begins with, are not part of it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -31,7 +33,10 @@ struct RenderOptions {
 
 struct RenderedChat {
   std::string text;
-  std::vector<TextSpan> assistant;  // in order, apart from one another
+  std::vector<TextSpan> assistant;              // in order, apart from one another
+  std::vector<std::size_t> assistant_messages;  // whose each span is; kUnknownMessage where that cannot be told
+
+  static constexpr std::size_t kUnknownMessage = static_cast<std::size_t>(-1);
 };
 
 class ChatTemplate {
@@ -45,16 +50,20 @@ class ChatTemplate {
   // The template `source` in place of the folder's own, with the folder's special tokens; `where` is for failures.
   static ChatTemplate of_text(const std::string& source, const std::string& where, const std::string& model_directory);
 
+  // Whether the template that these options choose holds this text anywhere.
+  bool mentions(std::string_view text, const RenderOptions& options) const { return choose(options).mentions(text); }
   // Throws InvalidInput where every template has to be asked for by its name.
   void require_default() const { choose({}); }
   std::string render_text(const nlohmann::ordered_json& messages, const RenderOptions& options) const;
   // The text and the assistant's spans: those of {% generation %} blocks, or found by rendering variations of the
-  // conversation. Throws FormatError where they cannot be told apart.
+  // conversation, in time linear in its messages where the template goes over them in a loop. Throws FormatError where
+  // they cannot be told apart.
   RenderedChat render(const nlohmann::ordered_json& messages, const RenderOptions& options) const;
 
  private:
   const JinjaTemplate& choose(const RenderOptions& options) const;
-  JinjaOutput run(const nlohmann::ordered_json& messages, const RenderOptions& options) const;
+  JinjaOutput run(const nlohmann::ordered_json& messages, const RenderOptions& options,
+                  std::string_view watched = {}) const;
 
   std::map<std::string, JinjaTemplate> templates_;
   nlohmann::ordered_json variables_;

@@ -225,9 +225,13 @@ bool JinjaInterpreter::contains(const JinjaValue& container, const JinjaValue& i
   if (!container.is_undefined() && !container.is_sequence() && !container.is_object()) {
     throw JinjaFailure(fmt::format("argument of type '{}' is not iterable", container.type_name()));
   }
+  const auto is_item = [&](const JinjaValue& candidate) { return equal(candidate, item, meter_); };
+  if (container.is_sequence()) {
+    const JinjaValues& items = container.as_sequence().items;
+    return std::any_of(items.begin(), items.end(), is_item);
+  }
   const JinjaValues items = iterate(container);
-  return std::any_of(items.begin(), items.end(),
-                     [&](const JinjaValue& candidate) { return equal(candidate, item, meter_); });
+  return std::any_of(items.begin(), items.end(), is_item);
 }
 
 }  // namespace sluice

@@ -54,13 +54,20 @@ std::shared_ptr<JinjaScope> inner_scope(const std::shared_ptr<JinjaScope>& paren
 }  // namespace
 
 JinjaInterpreter::JinjaInterpreter(const JinjaProgram& program, const JinjaDict& variables, const JinjaLimits& limits,
-                                   std::int64_t unix_time_s)
+                                   std::int64_t unix_time_s, std::string_view watched)
     : program_(program),
       variables_(variables),
       meter_(limits),
       unix_time_s_(unix_time_s),
       scope_(std::make_shared<JinjaScope>()),
-      out_(&root_.text) {}
+      out_(&root_.text) {
+  const JinjaValue* const list = watched.empty() ? nullptr : variables.find(watched);
+  if (list == nullptr || !list->is_sequence()) return;
+  const JinjaValues& items = list->as_sequence().items;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (items[i].is_dict()) watched_.emplace(&items[i].as_dict(), i);
+  }
+}
 
 JinjaOutput JinjaInterpreter::run() {
   execute(program_.body);
@@ -143,6 +150,12 @@ bool JinjaInterpreter::passes(const JinjaStatement& loop, const JinjaValue& item
   return evaluate(*loop.condition).truth();
 }
 
+void JinjaInterpreter::note_turn(const JinjaValue& item, std::size_t begin) {
+  if (out_ != &root_.text || !item.is_dict()) return;
+  const auto found = watched_.find(&item.as_dict());
+  if (found != watched_.end()) root_.turns.push_back({found->second, {begin, out_->size()}});
+}
+
 // Items are asked for their condition when their turn comes: what a body has done counts. A body that asks its loop how
 // long it is, or what comes next, has them asked at once.
 JinjaInterpreter::Flow JinjaInterpreter::execute_for(const JinjaStatement& statement) {
@@ -168,7 +181,9 @@ JinjaInterpreter::Flow JinjaInterpreter::execute_for(const JinjaStatement& state
     scope_ = inner_scope(outer);
     set("loop", JinjaValue(loop));
     assign(*statement.target, loop->current());
+    const std::size_t begin = out_->size();
     flow = execute(statement.body);
+    if (!watched_.empty()) note_turn(loop->current(), begin);
     has_ended = has_ended || flow == Flow::kOn;
   }
   loop->end();

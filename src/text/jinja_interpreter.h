@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25,11 +26,19 @@ struct TextSpan {
   bool operator==(const TextSpan&) const = default;
 };
 
+// What one iteration of a loop over a watched list wrote.
+struct JinjaTurn {
+  std::size_t item = 0;  // of the list
+  TextSpan text;
+};
+
 struct JinjaOutput {
   std::string text;
   std::vector<TextSpan> generated;  // what {% generation %} blocks wrote
   // A {% generation %} block ran inside a macro or a block whose text became a value: its place is not known.
   bool lost_generation = false;
+  // Iterations whose item was one of the watched list's, in the order they ended; only what went straight to the text.
+  std::vector<JinjaTurn> turns;
 };
 
 struct JinjaScope {
@@ -39,8 +48,9 @@ struct JinjaScope {
 
 class JinjaInterpreter {
  public:
+  // `watched` names the variable whose items' turns are told in the output; empty for none.
   JinjaInterpreter(const JinjaProgram& program, const JinjaDict& variables, const JinjaLimits& limits,
-                   std::int64_t unix_time_s);
+                   std::int64_t unix_time_s, std::string_view watched = {});
 
   JinjaOutput run();
   int line() const { return line_; }
@@ -91,6 +101,7 @@ class JinjaInterpreter {
   void assign(const JinjaExpr& target, JinjaValue value);
   void set(std::string_view name, JinjaValue value);
   bool passes(const JinjaStatement& loop, const JinjaValue& item);
+  void note_turn(const JinjaValue& item, std::size_t begin);
 
   JinjaValue evaluate(const JinjaExpr& expr);
   JinjaValue no_element(const JinjaValue& object, const JinjaValue& key);
@@ -116,6 +127,7 @@ class JinjaInterpreter {
   std::vector<std::unique_ptr<JinjaObject>> objects_;
   std::shared_ptr<JinjaScope> scope_;
   JinjaOutput root_;
+  std::unordered_map<const JinjaDict*, std::size_t> watched_;  // items of the watched list that are dicts
   std::string* out_;
   int depth_ = 0;
   int line_ = 0;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one rendering may cost. A template is somebody else's program, so every operation is charged: steps for time,
-// bytes for memory, depth for the stack. Past a limit the rendering ends in one sentence. Not thread-safe.
+// bytes for memory, depth for the stack. Past a limit the rendering ends in one sentence. The user may end it too: the
+// caller is asked every few milliseconds. Not thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -19,6 +21,8 @@ struct JinjaLimits {
   std::uint64_t max_steps = 50'000'000;
   std::uint64_t max_output_bytes = std::uint64_t{64} << 20;
   std::uint64_t max_allocated_bytes = std::uint64_t{1} << 30;  // over the whole rendering, freed or not
+  // True once the user has asked to stop: the rendering throws Cancelled. Empty where nobody can.
+  std::function<bool()> interrupted = {};
 };
 
 // A mistake in a template, before it is known where; JinjaTemplate adds the place.
@@ -42,6 +46,7 @@ class JinjaMeter {
     if (num_steps_ > limits_.max_steps) {
       throw JinjaFailure(fmt::format("it ran longer than {} steps; is a loop endless?", limits_.max_steps));
     }
+    if (num_steps_ >= next_poll_) poll();
   }
 
   // Called before the memory is taken. Moving bytes takes time too: 64 of them count as a step.
@@ -64,8 +69,16 @@ class JinjaMeter {
   }
 
  private:
+  static constexpr std::uint64_t kStepsPerPoll = std::uint64_t{1} << 14;
+
+  void poll() {
+    next_poll_ = num_steps_ + kStepsPerPoll;
+    if (limits_.interrupted && limits_.interrupted()) throw Cancelled("stopped while a conversation was rendered");
+  }
+
   JinjaLimits limits_;
   std::uint64_t num_steps_ = 0;
+  std::uint64_t next_poll_ = kStepsPerPoll;
   std::uint64_t allocated_bytes_ = 0;
 };
 

@@ -82,6 +82,9 @@ JinjaValue first_filter(Interpreter interpreter, Input input, Arguments argument
   auto* const generator = input.is_object() ? dynamic_cast<JinjaGenerator*>(input.as_object()) : nullptr;
   if (generator != nullptr) {
     if (std::optional<JinjaValue> value = generator->next()) return std::move(*value);
+  } else if (input.is_sequence()) {
+    // A template may ask for it in a loop over the same list, so the list is not copied.
+    if (!input.as_sequence().items.empty()) return input.as_sequence().items.front();
   } else {
     const JinjaValues items = interpreter.iterate(input);
     if (!items.empty()) return items.front();
@@ -98,7 +101,8 @@ void require_reversible(Input input) {
 JinjaValue last_filter(Interpreter interpreter, Input input, Arguments arguments) {
   const BoundJinjaArguments none("last", 0, {}, std::move(arguments));
   require_reversible(input);
-  const JinjaValues items = interpreter.iterate(input);
+  const JinjaValues copied = input.is_sequence() ? JinjaValues() : interpreter.iterate(input);
+  const JinjaValues& items = input.is_sequence() ? input.as_sequence().items : copied;
   return items.empty() ? JinjaValue::undefined("No last item, sequence was empty.") : items.back();
 }
 

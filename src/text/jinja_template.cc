@@ -24,10 +24,10 @@ JinjaProgram parse_or_throw(std::string_view source, const std::string& where) {
 }  // namespace
 
 JinjaTemplate::JinjaTemplate(std::string_view source, std::string where)
-    : where_(std::move(where)), program_(parse_or_throw(source, where_)) {}
+    : where_(std::move(where)), source_(source), program_(parse_or_throw(source, where_)) {}
 
 JinjaOutput JinjaTemplate::render(const nlohmann::ordered_json& variables, std::int64_t unix_time_s,
-                                  const JinjaLimits& limits) const {
+                                  const JinjaLimits& limits, std::string_view watched) const {
   JinjaValue values;
   try {
     values = JinjaValue::from_json(variables);
@@ -35,7 +35,7 @@ JinjaOutput JinjaTemplate::render(const nlohmann::ordered_json& variables, std::
     throw InvalidInput(fmt::format("what {} is to be rendered with cannot be used: {}", where_, error.what()));
   }
   if (!values.is_dict()) throw InvalidInput(fmt::format("{} needs a JSON object of variables", where_));
-  JinjaInterpreter interpreter(program_, values.as_dict(), limits, unix_time_s);
+  JinjaInterpreter interpreter(program_, values.as_dict(), limits, unix_time_s, watched);
   try {
     return interpreter.run();
   } catch (const JinjaRefusal& refusal) {

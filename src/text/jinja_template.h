@@ -23,14 +23,18 @@ class JinjaTemplate {
 
   // `variables` is an object. `unix_time_s` is the present for strftime_now(). Throws FormatError where the template
   // fails and InvalidInput where it refuses the variables with raise_exception().
-  JinjaOutput render(const nlohmann::ordered_json& variables, std::int64_t unix_time_s,
-                     const JinjaLimits& limits = {}) const;
+  // `watched`: the list whose items' turns the output tells, as JinjaInterpreter says.
+  JinjaOutput render(const nlohmann::ordered_json& variables, std::int64_t unix_time_s, const JinjaLimits& limits = {},
+                     std::string_view watched = {}) const;
 
   bool has_generation() const { return program_.has_generation; }
   const std::string& where() const { return where_; }
+  // Whether this stands anywhere in the template: a key that does not cannot be looked up by name.
+  bool mentions(std::string_view text) const { return source_.find(text) != std::string::npos; }
 
  private:
   std::string where_;
+  std::string source_;
   JinjaProgram program_;
 };
 

@@ -40,6 +40,7 @@ void split_pieces(SplitText& split, SplitBehavior behavior, Find find) {
     find(split.view(piece), parts);
     arrange_parts(parts, behavior);
     for (const FoundPart& part : parts) {
+      split.poll();
       if (part.begin == part.end) continue;
       pieces.push_back({.begin = piece.begin + static_cast<std::uint32_t>(part.begin),
                         .end = piece.begin + static_cast<std::uint32_t>(part.end)});

@@ -29,6 +29,7 @@ class Split final : public PreTokenizer {
       search.begin(text);
       std::size_t done = 0;
       while (const auto match = search.next()) {
+        split.poll();
         if (done != match->begin) parts.push_back({done, match->begin, !match_flag});
         parts.push_back({match->begin, match->end, match_flag});
         done = match->end;

@@ -38,7 +38,7 @@ class SentencePieceModel final : public TokenModel {
   const SentenceBlanks& blanks() const { return blanks_; }
   const Vocabulary& vocabulary() const override { return vocabulary_; }
 
-  void encode(std::string_view piece, std::vector<ModelToken>& tokens) const override {
+  void encode(std::string_view piece, std::vector<ModelToken>& tokens, StopPoll& /*poll*/) const override {
     std::vector<int> ids;
     const bool is_prefixed = prefixing_ != nullptr && piece.starts_with(' ');
     const auto status = (is_prefixed ? prefixing_ : processor_)->Encode(piece, &ids);

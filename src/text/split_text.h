@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "text/aligned_text.h"
+#include "text/stop_poll.h"
 
 namespace sluice {
 
@@ -24,6 +25,7 @@ struct TextPiece {
 struct SplitText {
   AlignedText text;
   std::vector<TextPiece> pieces;
+  StopPoll poll = {};
 
   std::string_view view(const TextPiece& piece) const {
     return std::string_view(text.text()).substr(piece.begin, piece.end - piece.begin);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "text/json_view.h"
+#include "text/stop_poll.h"
 #include "text/vocabulary.h"
 
 namespace sluice {
@@ -23,8 +24,8 @@ class TokenModel {
  public:
   virtual ~TokenModel() = default;
   virtual const Vocabulary& vocabulary() const = 0;
-  // Appends the tokens of `piece`, which is UTF-8 and not empty.
-  virtual void encode(std::string_view piece, std::vector<ModelToken>& tokens) const = 0;
+  // Appends the tokens of `piece`, which is UTF-8 and not empty. Polls where a long piece takes long.
+  virtual void encode(std::string_view piece, std::vector<ModelToken>& tokens, StopPoll& poll) const = 0;
 };
 
 // The `model` of tokenizer.json. Throws FormatError where it does not hold together.

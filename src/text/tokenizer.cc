@@ -34,8 +34,8 @@ void require_text(std::string_view text) {
   }
 }
 
-SplitText cut_added_tokens(const TokenizerParts& parts, std::string_view text, Tracking tracking) {
-  SplitText split{AlignedText(tracking), {}};
+SplitText cut_added_tokens(const TokenizerParts& parts, std::string_view text, Tracking tracking, StopPoll poll) {
+  SplitText split{AlignedText(tracking), {}, poll};
   const auto append = [&](const AlignedText& part, std::size_t begin, std::size_t end, const AddedToken* token) {
     const auto base = static_cast<std::uint32_t>(split.text.size() - part.size());
     split.pieces.push_back({.begin = base + static_cast<std::uint32_t>(begin),
@@ -43,6 +43,7 @@ SplitText cut_added_tokens(const TokenizerParts& parts, std::string_view text, T
                             .token = token != nullptr ? token->id : TextPiece::kNoToken});
   };
   for (const AddedTokens::Part& raw : parts.added->cut(text, AddedTokens::Stage::kRaw)) {
+    split.poll();
     AlignedText part(text.substr(raw.begin, raw.end - raw.begin), raw.begin, tracking);
     if (raw.token != nullptr) {
       split.text.append(part);
@@ -60,22 +61,24 @@ SplitText cut_added_tokens(const TokenizerParts& parts, std::string_view text, T
 
 // Calls `emit(id, text, begin, end)` for every token, with the bytes of the split text it covers.
 template <typename Emit>
-void encode_pieces(const TokenizerParts& parts, const SplitText& split, Emit emit) {
+void encode_pieces(const TokenizerParts& parts, SplitText& split, Emit emit) {
   std::vector<ModelToken> tokens;
   for (const TextPiece& piece : split.pieces) {
+    split.poll();
     if (piece.is_token()) {
       emit(piece.token, piece.begin, piece.end);
       continue;
     }
     tokens.clear();
-    parts.model->encode(split.view(piece), tokens);
+    parts.model->encode(split.view(piece), tokens, split.poll);
     for (const ModelToken& token : tokens) emit(token.id, piece.begin + token.begin, piece.begin + token.end);
   }
 }
 
-SplitText split_into_words(const TokenizerParts& parts, std::string_view text, Tracking tracking) {
+SplitText split_into_words(const TokenizerParts& parts, std::string_view text, Tracking tracking,
+                           const std::function<bool()>& interrupted) {
   require_text(text);
-  SplitText split = cut_added_tokens(parts, text, tracking);
+  SplitText split = cut_added_tokens(parts, text, tracking, StopPoll(interrupted));
   for (const auto& step : parts.pre_tokenizers) {
     step->apply(split);
     require_bounded_growth(text.size(), split.text.size());
@@ -88,8 +91,10 @@ SplitText split_into_words(const TokenizerParts& parts, std::string_view text, T
 Tokenizer::Tokenizer(std::unique_ptr<const TokenizerParts> parts) : parts_(std::move(parts)) {}
 Tokenizer::~Tokenizer() = default;
 
-std::vector<TokenId> Tokenizer::encode(std::string_view text, AddSpecial add_special) const {
-  const SplitText split = split_into_words(*parts_, text, parts_->needs_tracking ? Tracking::kOn : Tracking::kOff);
+std::vector<TokenId> Tokenizer::encode(std::string_view text, AddSpecial add_special,
+                                       const std::function<bool()>& interrupted) const {
+  SplitText split =
+      split_into_words(*parts_, text, parts_->needs_tracking ? Tracking::kOn : Tracking::kOff, interrupted);
   std::vector<TokenId> ids;
   if (add_special == AddSpecial::kYes) ids = parts_->frame.before;
   encode_pieces(*parts_, split, [&](TokenId id, std::size_t, std::size_t) { ids.push_back(id); });
@@ -99,8 +104,9 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, AddSpecial add_spe
   return ids;
 }
 
-Encoding Tokenizer::encode_with_ranges(std::string_view text, AddSpecial add_special) const {
-  const SplitText split = split_into_words(*parts_, text, Tracking::kOn);
+Encoding Tokenizer::encode_with_ranges(std::string_view text, AddSpecial add_special,
+                                       const std::function<bool()>& interrupted) const {
+  SplitText split = split_into_words(*parts_, text, Tracking::kOn, interrupted);
   Encoding encoding;
   const auto put = [&](TokenId id, ByteRange range) {
     encoding.ids.push_back(id);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,9 +36,12 @@ class Tokenizer {
   Tokenizer& operator=(const Tokenizer&) = delete;
   ~Tokenizer();
 
-  // Throws InvalidInput where the text is not UTF-8.
-  std::vector<TokenId> encode(std::string_view text, AddSpecial add_special) const;
-  Encoding encode_with_ranges(std::string_view text, AddSpecial add_special) const;
+  // Throws InvalidInput where the text is not UTF-8, and Cancelled once `interrupted` says so, which is asked now and
+  // then unless it is empty.
+  std::vector<TokenId> encode(std::string_view text, AddSpecial add_special,
+                              const std::function<bool()>& interrupted = {}) const;
+  Encoding encode_with_ranges(std::string_view text, AddSpecial add_special,
+                              const std::function<bool()>& interrupted = {}) const;
   // Ids without a token give nothing. What the tokens do not spell in UTF-8 becomes U+FFFD.
   std::string decode(std::span<const TokenId> ids, SkipSpecial skip_special) const;
 

@@ -31,9 +31,9 @@ class UnigramModel final : public TokenModel {
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
 
-  void encode(std::string_view piece, std::vector<ModelToken>& tokens) const override {
+  void encode(std::string_view piece, std::vector<ModelToken>& tokens, StopPoll& poll) const override {
     if (cache_.find(piece, 0, tokens)) return;
-    std::vector<ModelToken> fresh = best_path(piece);
+    std::vector<ModelToken> fresh = best_path(piece, poll);
     tokens.insert(tokens.end(), fresh.begin(), fresh.end());
     cache_.add(piece, std::move(fresh));
   }
@@ -47,7 +47,7 @@ class UnigramModel final : public TokenModel {
 
   void build_trie();
   void offer(Node& node, TokenId id, double score, std::size_t begin) const;
-  std::vector<ModelToken> best_path(std::string_view piece) const;
+  std::vector<ModelToken> best_path(std::string_view piece, StopPoll& poll) const;
   void append_unknown(std::string_view piece, ByteRange range, std::vector<ModelToken>& tokens) const;
 
   Vocabulary vocabulary_;
@@ -111,9 +111,10 @@ void UnigramModel::offer(Node& node, TokenId id, double score, std::size_t begin
   node = {id, score, static_cast<std::uint32_t>(begin)};
 }
 
-std::vector<ModelToken> UnigramModel::best_path(std::string_view piece) const {
+std::vector<ModelToken> UnigramModel::best_path(std::string_view piece, StopPoll& poll) const {
   std::vector<Node> ends(piece.size() + 1);
   for (std::size_t begin = 0; begin < piece.size();) {
+    poll();
     const double score_here = ends[begin].score;
     const std::size_t character_end = begin + decode_utf8(piece, begin).size_bytes;
     bool covers_character = false;

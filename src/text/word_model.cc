@@ -41,7 +41,7 @@ class WordPieceModel final : public TokenModel {
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
 
-  void encode(std::string_view piece, std::vector<ModelToken>& tokens) const override {
+  void encode(std::string_view piece, std::vector<ModelToken>& tokens, StopPoll& /*poll*/) const override {
     const std::size_t num_before = tokens.size();
     if (num_characters(piece) <= max_characters_ && append_words(piece, tokens)) return;
     tokens.resize(num_before);
@@ -89,7 +89,7 @@ class WordLevelModel final : public TokenModel {
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
 
-  void encode(std::string_view piece, std::vector<ModelToken>& tokens) const override {
+  void encode(std::string_view piece, std::vector<ModelToken>& tokens, StopPoll& /*poll*/) const override {
     tokens.push_back({vocabulary_.id_of(piece).value_or(unk_id_), 0, size_of(piece)});
   }
 

@@ -80,12 +80,13 @@ RunPosition RunPosition::from_note(const std::string& note) {
   return position;
 }
 
-std::uint64_t Trainer::count_steps(const TrainConfig& config, BatchLoader& loader) {
+std::uint64_t Trainer::count_steps(const TrainConfig& config, BatchLoader& loader,
+                                   const std::function<bool()>& interrupted) {
   if (config.max_steps) return *config.max_steps;
   double left = config.num_epochs;
   std::uint64_t steps = 0;
   for (std::uint64_t epoch = 0; left > 0; ++epoch, left -= 1) {
-    const auto whole = static_cast<double>(loader.num_steps(epoch));
+    const auto whole = static_cast<double>(loader.num_steps(epoch, interrupted));
     steps += static_cast<std::uint64_t>(std::ceil(whole * std::min(left, 1.0)));
   }
   return std::max<std::uint64_t>(steps, 1);

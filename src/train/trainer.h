@@ -90,7 +90,8 @@ class Trainer {
   RunSummary run(const TrainObserver& observer, const ProgressSink& progress);
 
   // Of a whole run: max_steps, or what its epochs have.
-  static std::uint64_t count_steps(const TrainConfig& config, BatchLoader& loader);
+  static std::uint64_t count_steps(const TrainConfig& config, BatchLoader& loader,
+                                   const std::function<bool()>& interrupted = {});
 
  private:
   RunSummary run_steps(const TrainObserver& observer, const ProgressSink& progress);

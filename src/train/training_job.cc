@@ -158,7 +158,7 @@ TrainingJob::TrainingJob(const TrainConfig& config, JobStart start, BadRows bad_
   } else if (!split_.held_out.empty()) {
     held_out_ = std::make_unique<BatchLoader>(*train_data_, split_.held_out, batches);
   }
-  total_steps_ = Trainer::count_steps(config_, *train_);
+  total_steps_ = Trainer::count_steps(config_, *train_, progress.interrupted);
 }
 
 TrainingJob::~TrainingJob() = default;
