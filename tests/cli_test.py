@@ -122,9 +122,9 @@ class CommandLine(unittest.TestCase):
         self.assert_refused(run("help", "trian"), 2, "did you mean train?")
         self.assert_refused(run("generate", "m", "--max-new-token=3"), 2, "--max-new-tokens?")
         self.assert_refused(run("completion", "tcsh"), 2, "tcsh", "bash, zsh or fish")
-        self.assert_refused(run("bench"), 2, "sluice bench", "verbs")
-        self.assert_refused(run("train"), 2, "sluice train: config is required", "sluice help train")
-        self.assert_refused(run("generate", "m", "--threads", "0"), 2, "sluice generate: --threads", "range")
+        self.assert_refused(run("bench"), 2, "bench: it needs one of its verbs", "sluice help bench")
+        self.assert_refused(run("train"), 2, "sluice: train: config is required", "sluice help train")
+        self.assert_refused(run("generate", "m", "--threads", "0"), 2, "generate: --threads", "range")
 
     def test_help_is_that_of_the_verb(self):
         for words in (("train",), ("data", "check"), ("bench", "step"), ()):
@@ -249,6 +249,11 @@ class CommandLine(unittest.TestCase):
         done = run("model", "init", "llama-tiny", folder)
         self.assert_refused(done, 2, folder, "mine.txt", "a new or empty folder")
         self.assertNotIn("replaced", done.stderr)
+
+    def test_data_in_the_place_of_a_configuration_is_told_so(self):
+        for verb in ("train", "plan"):
+            path = os.path.join(EXAMPLE, "train.jsonl")
+            self.assert_refused(run(verb, path), 2, path, "no training configuration", "YAML")
 
     def test_a_zero_byte_cuts_no_message_off(self):
         config = os.path.join(self.dir, "run.yaml")

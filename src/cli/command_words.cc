@@ -16,9 +16,15 @@ namespace {
 
 constexpr const char* kVerbose = "--verbose";
 
-std::string help_command(const CLI::App& app) {
+// "data check"; empty for the program itself.
+std::string verb_words(const CLI::App& app) {
   const std::string name = full_name(app);
-  return "sluice help" + name.substr(name.find(' ') == std::string::npos ? name.size() : name.find(' '));
+  return name.find(' ') == std::string::npos ? std::string() : name.substr(name.find(' ') + 1);
+}
+
+std::string help_command(const CLI::App& app) {
+  const std::string words = verb_words(app);
+  return words.empty() ? "sluice help" : "sluice help " + words;
 }
 
 std::string suggestion(const std::optional<std::string>& closest) {
@@ -30,8 +36,9 @@ std::string suggestion(const std::optional<std::string>& closest) {
   for (const CLI::Option* const option : app.get_options()) {
     for (const std::string& word : option->get_lnames()) known.push_back("--" + word);
   }
-  throw InvalidInput(fmt::format("{} has no option {}; {}'{}' lists all", full_name(app), on_one_line(name, 100),
-                                 suggestion(closest_word(name, known)), help_command(app)));
+  const std::string words = verb_words(app);
+  throw InvalidInput(fmt::format("{}there is no option {}; {}'{}' lists all", words.empty() ? words : words + ": ",
+                                 on_one_line(name, 100), suggestion(closest_word(name, known)), help_command(app)));
 }
 
 // "--name" of "--name=value", "-n" of "-nvalue".
@@ -56,11 +63,12 @@ const CLI::App& require_verb(const CLI::App& app, const std::string& word) {
     known.push_back(verb->get_name());
   }
   if (known.empty()) {
-    throw InvalidInput(fmt::format("{} has no verbs below it, found {}; '{}' says what it takes", full_name(app),
+    throw InvalidInput(fmt::format("{} has no verbs below it, found {}; '{}' says what it takes", verb_words(app),
                                    in_quotes(word), help_command(app)));
   }
-  throw InvalidInput(fmt::format("{} has no verb {}; {}'{}' lists all", full_name(app), in_quotes(word),
-                                 suggestion(closest_word(word, known)), help_command(app)));
+  const std::string words = verb_words(app);
+  throw InvalidInput(fmt::format("{}there is no verb {}; {}'{}' lists all", words.empty() ? words : words + ": ",
+                                 in_quotes(word), suggestion(closest_word(word, known)), help_command(app)));
 }
 
 CommandLine read_command_line(const CLI::App& app, const std::vector<std::string>& words) {
@@ -104,7 +112,8 @@ std::string describe_parse_error(const CLI::App& app, const CLI::ParseError& err
   }
   if (text == "A subcommand is required") text = "it needs one of its verbs";
   if (!text.empty()) text.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(text.front())));
-  return fmt::format("{}: {}; '{}' says what it takes", full_name(*at), text, help_command(*at));
+  const std::string words = verb_words(*at);
+  return fmt::format("{}{}; '{}' says what it takes", words.empty() ? words : words + ": ", text, help_command(*at));
 }
 
 }  // namespace sluice

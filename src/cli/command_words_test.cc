@@ -52,7 +52,7 @@ struct SmallApp {
 TEST(CommandWords, AnUnknownWordIsNamedWithTheNearest) {
   SmallApp small;
   EXPECT_THAT(small.refusal({"trian"}), AllOf(HasSubstr("trian"), HasSubstr("did you mean train?")));
-  EXPECT_THAT(small.refusal({"data", "chek"}), AllOf(HasSubstr("sluice data has no verb"), HasSubstr("check?")));
+  EXPECT_THAT(small.refusal({"data", "chek"}), AllOf(HasSubstr("data: there is no verb"), HasSubstr("check?")));
   EXPECT_THAT(small.refusal({"train", "c.yaml", "--micro-batch", "1"}),
               AllOf(HasSubstr("--micro-batch;"), HasSubstr("did you mean --micro-batch-size?"),
                     HasSubstr("'sluice help train'")));

@@ -58,6 +58,7 @@ int report(const std::exception& error, int exit_code) {
 int run_command_line(int argc, char** argv) {
   CLI::App app{"Sluice fine-tunes and serves language models larger than the GPU.", "sluice"};
   app.require_subcommand(1);
+  app.get_formatter()->label("SUBCOMMAND", "VERB");
   app.set_version_flag("--version", "sluice " SLUICE_VERSION);
   // read_command_line() takes it; here for help.
   app.add_flag_callback(

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <set>
@@ -132,8 +133,25 @@ ReadConfig parse_train_config(std::string_view text, const std::string& file, co
   return settled;
 }
 
+namespace {
+
+// A data set or weights in the place of the file that names them.
+void refuse_other_files(const std::string& path) {
+  const std::string ending = std::filesystem::path(path).extension().string();
+  for (const std::string_view other : {".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".safetensors", ".gguf"}) {
+    if (ending != other) continue;
+    throw InvalidInput(fmt::format(
+        "'{}' is no training configuration, by its ending; name a YAML file, which names the model and the data "
+        "(docs/config.md)",
+        path));
+  }
+}
+
+}  // namespace
+
 ReadConfig read_train_config(const std::string& path, const std::vector<std::string>& overrides,
                              const HomeOf& home_of) {
+  refuse_other_files(path);
   PosixFileSystem files;
   ThreadsEngine engine;
   return parse_train_config(read_whole_file(files, engine, path, kMaxConfigBytes), path, overrides, home_of);
