@@ -80,6 +80,19 @@ class Data(ShortSteps):
             self.assertIn(bad + place, done.stderr)
         self.assertEqual(steps_of(run("resume", out, "--json", "max_steps=3")), [3])  # still without them
 
+    def test_what_rows_hold_beside_their_examples_is_said_before_the_first_step(self):
+        row = {"prompt": "a gate", "completion": "opens", "label": True, "id": 1}
+        path = self.write("noted.jsonl", *[json.dumps(row)] * 3, json.dumps({**row, "label": False}))
+        notes = json.loads(run("data", "check", self.base, path, "--json").stdout)["notes"]
+        self.assertEqual([note.split(":")[0] for note in notes], ["3 rows", "Keys of rows that are ignored"])
+        out, words = self.words("noted", f"datasets.0.path={path}", "max_steps=1")
+        self.refuse(run("train", *words), 2, f"{path}:4:label", "bad one")
+        done = self.succeed("train", *words, "--skip-bad")
+        for note in notes:
+            self.assertIn(note, done.stderr)
+        for note in notes:  # said when the data is read, not again when it is kept
+            self.assertNotIn(note, run("resume", out, "max_steps=2").stderr)
+
     def test_a_template_that_the_model_lacks_is_asked_for(self):
         plain = self.path("plain")
         shutil.copytree(self.base, plain)
