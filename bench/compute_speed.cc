@@ -70,7 +70,7 @@ bool fits(const MeasuredBlock& block, std::uint64_t memory_bytes) {
 }  // namespace
 
 MeasuredBlock usual_block(std::uint64_t memory_bytes) {
-  const MeasuredBlock usual{.arch = usual_model(), .num_tokens = kTokens};
+  MeasuredBlock usual{.arch = usual_model(), .num_tokens = kTokens};
   if (fits(usual, memory_bytes)) return usual;
   return {.arch = usual_model(256), .num_tokens = kTokens / 8};
 }

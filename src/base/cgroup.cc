@@ -141,7 +141,7 @@ void walk_up(const std::string& root, const Hierarchy& hierarchy,
              const std::function<void(const std::string& where, const std::string& name)>& visit) {
   std::string group = hierarchy.group;
   for (std::size_t level = 0; level < kMostLevels; ++level) {
-    visit(root + hierarchy.mount + group, group.empty() ? "/" : group);
+    visit(fmt::format("{}{}{}", root, hierarchy.mount, group), group.empty() ? "/" : group);
     if (group.empty()) return;
     group.erase(group.rfind('/') == std::string::npos ? 0 : group.rfind('/'));
   }

@@ -242,8 +242,9 @@ void resume(const TrainArguments& arguments) {
   const std::string run_dir = absolute_path(with_home(arguments.run_dir, "run", home_folder));
   if (!arguments.from.empty()) start.from_step = TrainingJob::step_of_checkpoint(run_dir, arguments.from);
   const TrainConfig config = TrainingJob::config_of(run_dir, arguments.overrides, home_folder);
+  // What the run began with was told when it began.
   for (const std::string& warning : read_train_config(run_dir + "/config.yaml", arguments.overrides).warnings) {
-    fmt::print(stderr, "sluice: {}\n", warning);
+    if (warning.starts_with("command line:")) fmt::print(stderr, "sluice: {}\n", warning);
   }
   run_job(config, start, arguments);
 }

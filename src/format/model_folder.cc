@@ -204,7 +204,7 @@ void remove_other_templates(FileSystem& files, const std::string& folder, const 
 std::vector<std::string> copy_side_files(FileSystem& files, IoEngine& engine, const SideFileCopy& copy) {
   files.require_directory(copy.from_folder, OpenMode::kReadOnly);
   files.require_directory(copy.to_folder, OpenMode::kReadWrite);
-  const std::vector<std::string> names = names_to_copy(files, copy);
+  std::vector<std::string> names = names_to_copy(files, copy);
   const std::string named_folder = fmt::format("{}/{}", copy.to_folder, kNamedTemplatesFolder);
   const bool any_named = !names.empty() && names.back().starts_with(kNamedTemplatesFolder);
   if (any_named) files.make_directory(named_folder);
