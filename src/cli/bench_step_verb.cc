@@ -127,7 +127,7 @@ TrainConfig config_of(const StepArguments& arguments) {
     }
     read = parse_train_config(text_of(arguments), "bench step", overrides);
   }
-  for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
+  for (const std::string& warning : read.warnings) tell("sluice: " + warning);
   return read.config;
 }
 
@@ -248,7 +248,9 @@ void bench_step(const StepArguments& arguments) {
   const Checkpoint checkpoint(files, engine, folder);
   const ModelDescription model = with_own_head(std::move(described), checkpoint);
   const CheckpointSlices slices(checkpoint, model);
-  RunShape shape{.arch = model.arch, .machine = machine_for(config, model.arch, device, stores, Remeasure::kIfChanged)};
+  RunShape shape{
+      .arch = model.arch,
+      .machine = machine_for(config, model.arch, device, stores, Remeasure::kIfChanged, display.sink())};
   shape.default_budgets = budgets_here(shape.machine);
   PlanRequest request = plan_request(config, shape);
   request.checkpoints.reset();  // none is taken

@@ -199,7 +199,7 @@ std::string_view sample_part(std::string_view text, std::size_t& lines_left, std
 
 void print_samples(const DataReport& report) {
   if (report.samples.empty()) return;
-  const bool colour = is_terminal(stdout);
+  const bool colour = wants_colour(stdout);
   const std::string_view open = colour ? "\033[32m" : "⟦";
   const std::string_view close = colour ? "\033[0m" : "⟧";
   fmt::print("\nfirst rows, as the model sees them; what it is trained on is {}\n",

@@ -20,6 +20,7 @@
 #include "base/units.h"
 #include "cli/gpu_report.h"
 #include "cli/terminal.h"
+#include "cli/work_display.h"
 #include "device/choose_device.h"
 #include "io/block_device.h"
 #include "io/choose_engine.h"
@@ -132,7 +133,18 @@ Environment look_around(const EnvOptions& options) {
                     .gpus = look_for_gpus(options.no_measure ? LinkProbe::kNone : LinkProbe::kMeasure),
                     .engine = choose_engine(options.directories, wish),
                     .directories = {}};
+  WorkDisplay display;
+  const ProgressSink progress = display.sink();
+  const auto begin = [&](std::size_t done) {
+    if (options.no_measure) return;
+    progress.report({.what = "measuring",
+                     .done = done,
+                     .total = options.directories.size() + 1,
+                     .unit = ProgressUnit::kMeasurements});
+    if (progress.interrupted()) throw Cancelled("interrupted; nothing was kept");
+  };
   for (const std::string& path : options.directories) {
+    begin(found.directories.size());
     Directory directory{.path = path,
                         .file_system = file_system_name(path),
                         .free_bytes = files.free_bytes(path),
@@ -143,6 +155,7 @@ Environment look_around(const EnvOptions& options) {
     directory.why_not_direct = directory.why_not_measured;
     found.directories.push_back(std::move(directory));
   }
+  begin(options.directories.size());
   if (!options.no_measure) measure_direct(found.directories, files, found.engine);
   return found;
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "cli/run.h"
 
@@ -21,5 +22,6 @@ void open_standard_streams() {
 
 int main(int argc, char** argv) {
   open_standard_streams();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that is gone ends what is printed, not the work
   return sluice::run_command_line(argc, argv);
 }

@@ -81,8 +81,8 @@ ModelDescription with_head_of(const std::string& folder, ModelDescription model)
     const Checkpoint checkpoint(files, engine, folder);
     return with_own_head(model, checkpoint);
   } catch (const Error& error) {
-    fmt::print(stderr, "sluice: planned with a tied head, as config.json has it: {}\n",
-               on_one_line(error.what(), kMaxSentenceBytes));
+    tell(fmt::format("sluice: planned with a tied head, as config.json has it: {}",
+                     on_one_line(error.what(), kMaxSentenceBytes)));
     return model;
   }
 }
@@ -114,14 +114,15 @@ std::uint64_t bytes_or(const std::string& text, std::uint64_t otherwise) {
   return text.empty() ? otherwise : parse_bytes(text);
 }
 
-Machine find_machine(const PlanArguments& arguments, const Architecture& arch) {
+Machine find_machine(const PlanArguments& arguments, const Architecture& arch, const ProgressSink& progress) {
   if (arguments.machine.empty()) {
     MachineBenchOptions options{.directories = arguments.caches,
                                 .num_threads = std::max<std::size_t>(arguments.threads, 1),
                                 .arch = &arch,
                                 .batch_tokens = arguments.sequence_len * arguments.micro_batch_size,
                                 .device = choose_device(parse_device_option(arguments.device)),
-                                .sequence_len = arguments.sequence_len};
+                                .sequence_len = arguments.sequence_len,
+                                .progress = progress};
     if (options.device.cuda) {
       options.scratch_bytes =
           kernel_scratch_bytes(arch, {options.sequence_len, options.batch_tokens},
@@ -158,10 +159,10 @@ OptimizerState parse_optimizer(const std::string& text) {
   throw InvalidInput(fmt::format("--optimizer is '{}'; expected one of {}", text, optimizer_state_names()));
 }
 
-PlanRequest request_of_flags(const PlanArguments& arguments) {
+PlanRequest request_of_flags(const PlanArguments& arguments, const ProgressSink& progress) {
   if (arguments.model.empty()) throw InvalidInput("there is nothing to plan: name a configuration, or --model");
   PlanRequest request{.model = arguments.model, .arch = find_architecture(arguments)};
-  request.machine = find_machine(arguments, request.arch);
+  request.machine = find_machine(arguments, request.arch, progress);
   request.num_devices = arguments.devices > 0 ? arguments.devices : request.machine.num_devices;
   request.dtype = parse_dtype_option(arguments.dtype);
   request.optimizer = parse_optimizer(arguments.optimizer);
@@ -178,7 +179,7 @@ PlanRequest request_of_flags(const PlanArguments& arguments) {
 }
 
 // The data is read as a run would, in a folder that is gone afterwards.
-void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& shape) {
+void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& shape, const ProgressSink& progress) {
   std::string folder = (std::filesystem::temp_directory_path() / "sluice-plan-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) throw IoError(errno, fmt::format("could not make the folder {}", folder));
   const auto remove = [&folder](void*) {
@@ -188,15 +189,14 @@ void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& s
   const std::unique_ptr<void, decltype(remove)> removed(&folder, remove);
   config.output_dir = folder;
   config.cache.clear();
-  WorkDisplay display;
-  const TrainingJob job(config, JobStart::kNew, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, display.sink());
+  const TrainingJob job(config, JobStart::kNew, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, progress);
   shape.num_steps = static_cast<std::int64_t>(job.total_steps());
   shape.checkpoints = job.checkpoints();
 }
 
-PlanRequest request_of_config(const PlanArguments& arguments) {
+PlanRequest request_of_config(const PlanArguments& arguments, const ProgressSink& progress) {
   const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
-  for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
+  for (const std::string& warning : read.warnings) tell("sluice: " + warning);
   const TrainConfig& config = read.config;
   PosixFileSystem files;
   RunShape shape{.arch =
@@ -204,7 +204,7 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
   if (arguments.machine.empty()) {
     shape.machine =
         machine_for(config, shape.arch, choose_device(config.device), TrainingJob::store_directories_of(config),
-                    arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
+                    arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged, progress);
     shape.default_budgets = budgets_here(shape.machine);
   } else {
     shape.machine = read_machine(arguments.machine);
@@ -213,7 +213,7 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
   shape.num_devices = arguments.devices > 0 ? arguments.devices : shape.machine.num_devices;
   // Also for epochs that end in a checkpoint.
   if (!config.max_steps || config.save_strategy == RunStrategy::kEpoch) {
-    count_steps(config, arguments, shape);
+    count_steps(config, arguments, shape, progress);
   } else {
     shape.num_steps = static_cast<std::int64_t>(*config.max_steps);
     shape.checkpoints = run_checkpoints(config, *config.max_steps, {});
@@ -228,7 +228,11 @@ void run_plan(const PlanArguments& arguments) {
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   };
   try {
-    const PlanRequest request = of_config ? request_of_config(arguments) : request_of_flags(arguments);
+    std::optional<WorkDisplay> display(std::in_place);
+    const ProgressSink progress = display->sink();
+    const PlanRequest request =
+        of_config ? request_of_config(arguments, progress) : request_of_flags(arguments, progress);
+    display.reset();  // what is printed follows
     const Plan plan = of_config ? plan_run(request, 1).plan : make_plan(request);
     if (arguments.json) {
       print(to_json(plan));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -8,6 +11,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
@@ -30,10 +34,17 @@
 namespace sluice {
 namespace {
 
+// Whether standard output is a pipe that nobody reads any more, as behind `sluice env | head -1`.
+bool has_no_reader() {
+  pollfd out{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 /** What stdio still holds is written here, not at exit, where a full disk would go unnoticed. */
 int end_output() {
   const bool has_failed = std::ferror(stdout) != 0;
   if (std::fflush(stdout) == 0 && !has_failed) return 0;
+  if (has_no_reader()) return 0;  // who has read enough needs no message
   std::fprintf(stderr, "sluice: standard output is not whole: %s\n",
                has_failed ? "an earlier write failed" : std::strerror(errno));
   return 1;
@@ -75,6 +86,8 @@ int run_command_line(int argc, char** argv) {
     return report(error, 130);
   } catch (const Error& error) {
     return report(error, error.exit_code());
+  } catch (const std::system_error& error) {  // of printing
+    return error.code().value() == EPIPE && has_no_reader() ? 0 : report(error, 1);
   } catch (const std::bad_alloc&) {
     return report(std::runtime_error("there is not enough memory for this; free some, or give a smaller input"), 1);
   } catch (const std::exception& error) {

@@ -2,6 +2,7 @@
 #include "cli/train_verb.h"
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -13,22 +14,26 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/units.h"
 #include "cli/run_machine.h"
 #include "cli/terminal.h"
 #include "cli/train_display.h"
+#include "cli/train_outputs.h"
 #include "cli/work_display.h"
 #include "io/posix/posix_file.h"
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
 #include "train/lane_trace_file.h"
 #include "train/run_plan.h"
+#include "train/run_results.h"
 #include "train/training_job.h"
 
 namespace sluice {
 namespace {
 
 constexpr const char* kTraceInRun = "output_dir/trace.json";  // --trace without a file
+constexpr const char* kTrainLogName = "train.log";
 
 struct TrainArguments {
   std::string config;
@@ -39,16 +44,29 @@ struct TrainArguments {
   std::uint64_t trace_steps = TraceLimits().num_steps;
   bool skip_bad = false;
   bool json = false;
+  bool verbose = false;
+
+  TrainOutput output() const { return json ? TrainOutput::kJson : TrainOutput::kText; }
 };
 
-void print_start(TrainingJob& job, const Plan& plan) {
+void show_start(TrainingJob& job, const Plan& plan, TrainOutputs& outputs, const TrainArguments& arguments) {
   const RowCounts& rows = job.row_counts();
-  fmt::print(stderr, "{}\n", render_plan(plan, terminal_columns(stderr)));
-  fmt::print(stderr,
-             "data   {} examples to train on, {} held out; {} tokens, {} of them learned; packing fills {:.0f} %\n",
-             job.num_train_examples(), job.num_held_out_examples(), rows.num_tokens, rows.num_learned_tokens,
-             100 * job.packing_fill());
-  if (rows.num_truncated > 0) fmt::print(stderr, "       {} rows were cut off at sequence_len\n", rows.num_truncated);
+  if (arguments.verbose) {
+    std::string text = render_plan(plan, terminal_columns(stderr) - 1);
+    if (text.ends_with('\n')) text.pop_back();
+    outputs.message(text);
+  } else {
+    const PlanSummary summary = summarize(plan);
+    outputs.message("model   " + summary.model);
+    outputs.message("plan    " + summary.outcome);
+  }
+  outputs.message(fmt::format(
+      "data    {} examples to train on, {} held out; {} tokens, {} of them trained on; packing fills {:.0f} %",
+      job.num_train_examples(), job.num_held_out_examples(), rows.num_tokens, rows.num_learned_tokens,
+      100 * job.packing_fill()));
+  if (rows.num_truncated > 0) {
+    outputs.message(fmt::format("        {} rows were cut off at sequence_len", rows.num_truncated));
+  }
 }
 
 // What was planned beside what was seen.
@@ -69,60 +87,91 @@ std::string end_table(const TrainingJob& job, const RunPlan& run, const RunSumma
                        {"drives, most", format_bytes(planned.drives.total()), format_bytes(use.drives.peak_bytes)}});
 }
 
-void print_end(const TrainingJob& job, const RunPlan& run, const RunSummary& summary, const TrainDisplay& display) {
-  const std::string& dir = job.config().output_dir;
-  if (display.output() == TrainOutput::kJson) {
-    const StepMemory& planned = run.plan.memory;
-    const SessionUse use = job.session().use();
-    nlohmann::ordered_json json{
-        {"event", "end"},
-        {"steps", summary.steps},
-        {"total_steps", job.total_steps()},
-        {"total_tokens", summary.total_tokens},
-        {"train_loss", summary.loss},
-        {"train_runtime", summary.seconds},
-        {"step_s", summary.step_seconds},
-        {"predicted_step_s", run.plan.forecast.step_s},
-        {"peak_bytes",
-         {{"device", use.device.peak_bytes}, {"host", use.host.peak_bytes}, {"drives", use.drives.peak_bytes}}},
-        {"predicted_peak_bytes",
-         {{"device", planned.device.total()}, {"host", planned.host.total()}, {"drives", planned.drives.total()}}},
-        {"output_dir", dir}};
-    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    return;
-  }
-  if (summary.end == RunEnd::kInterrupted) {
-    fmt::print(stderr, "stopped after step {}; everything is kept, go on with: sluice resume {}\n", summary.steps, dir);
-    return;
-  }
-  fmt::print(stderr, "{} steps in {:.1f} s, mean loss {:.4f}\n\n{}\n", summary.steps, summary.seconds, summary.loss,
-             end_table(job, run, summary, display.mean_step_tokens()));
-  fmt::print(stderr, "{1} in {0}, curve in {0}/loss_curve.svg\n", dir,
-             job.config().adapter == AdapterKind::kNone ? "model" : "adapter");
+nlohmann::ordered_json end_event(const TrainingJob& job, const RunPlan& run, const RunSummary& summary) {
+  const StepMemory& planned = run.plan.memory;
+  const SessionUse use = job.session().use();
+  return {{"event", "end"},
+          {"steps", summary.steps},
+          {"total_steps", job.total_steps()},
+          {"total_tokens", summary.total_tokens},
+          {"train_loss", summary.loss},
+          {"train_runtime", summary.seconds},
+          {"elapsed_s", summary.elapsed_s},
+          {"step_s", summary.step_seconds},
+          {"predicted_step_s", run.plan.forecast.step_s},
+          {"peak_bytes",
+           {{"device", use.device.peak_bytes}, {"host", use.host.peak_bytes}, {"drives", use.drives.peak_bytes}}},
+          {"predicted_peak_bytes",
+           {{"device", planned.device.total()}, {"host", planned.host.total()}, {"drives", planned.drives.total()}}},
+          {"output_dir", job.config().output_dir}};
 }
 
-RunPlan plan_job(const TrainingJob& job, TrainOutput output) {
+void show_end(const TrainingJob& job, const RunPlan& run, const RunSummary& summary, const TrainDisplay& display,
+              TrainOutputs& outputs, const TrainArguments& arguments) {
+  const std::string& dir = job.config().output_dir;
+  outputs.event(end_event(job, run, summary));
+  if (summary.end == RunEnd::kInterrupted) {
+    outputs.message(fmt::format("stopped after step {} of {}; everything is kept, go on with: sluice resume {}",
+                                summary.steps, job.total_steps(), dir));
+    return;
+  }
+  const bool is_resumed = summary.elapsed_s - summary.seconds >= 1;
+  std::string text = fmt::format(
+      "{} {} steps in {}{}: mean loss {:.4f}", summary.end == RunEnd::kEarlyStop ? "stopped early after" : "trained",
+      summary.steps, format_duration(summary.elapsed_s),
+      is_resumed ? fmt::format(" ({} since it was resumed)", format_duration(summary.seconds)) : "", summary.loss);
+  if (const std::optional<double> loss = display.held_out_loss()) text += fmt::format(", held-out loss {:.4f}", *loss);
+  outputs.message(text);
+  if (arguments.verbose) {
+    outputs.message("\n" + end_table(job, run, summary, display.mean_step_tokens()));
+  } else if (summary.step_seconds > 0) {
+    const SessionUse use = job.session().use();
+    outputs.message(fmt::format("{:.3g} s a step ({:.3g} s planned), {:.0f} tokens/s; at most {} of device memory, {} "
+                                "of host memory, {} on the drives",
+                                summary.step_seconds, run.plan.forecast.step_s,
+                                display.mean_step_tokens() / summary.step_seconds, format_bytes(use.device.peak_bytes),
+                                format_bytes(use.host.peak_bytes), format_bytes(use.drives.peak_bytes)));
+  }
+  outputs.message(fmt::format("{1} in {0}, curve in {0}/loss_curve.svg, log in {0}/{2}", dir,
+                              job.config().adapter == AdapterKind::kNone ? "model" : "adapter", kTrainLogName));
+}
+
+void show_finished(const std::string& run_dir, const RunResults& results, TrainOutputs& outputs) {
+  outputs.event({{"event", "finished"},
+                 {"steps", results.steps},
+                 {"total_tokens", results.total_tokens},
+                 {"elapsed_s", results.elapsed_s},
+                 {"output_dir", run_dir}});
+  outputs.message(
+      fmt::format("the run in {0} is finished: {1} steps in {2}; nothing is left to train. To train it further: sluice "
+                  "resume {0} max_steps={3}",
+                  run_dir, results.steps, format_duration(results.elapsed_s), 2 * results.steps));
+}
+
+RunPlan plan_job(const TrainingJob& job, TrainOutputs& outputs, const ProgressSink& progress) {
   const DeviceChoice device = choose_device(job.config().device);
   RunShape shape{
       .arch = job.model().arch,
-      .machine = machine_for(job.config(), job.model().arch, device, job.store_directories(), Remeasure::kIfChanged)};
+      .machine = machine_for(job.config(), job.model().arch, device, job.store_directories(), Remeasure::kIfChanged,
+                             progress)};
   shape.default_budgets = budgets_here(shape.machine);
   shape.num_steps = static_cast<std::int64_t>(job.total_steps());
   shape.checkpoints = job.checkpoints();
   try {
     return plan_run(plan_request(job.config(), shape), num_threads_of(job.config()), device);
   } catch (const NoPlanFits& failure) {
-    if (output == TrainOutput::kText) fmt::print(stderr, "{}", render_failure(failure, terminal_columns(stderr)));
+    std::string text = render_failure(failure, terminal_columns(stderr) - 1);
+    if (text.ends_with('\n')) text.pop_back();
+    outputs.message(text);
     throw;
   }
 }
 
-void print_return(const GoingBack& going, TrainOutput output) {
-  if (output != TrainOutput::kText) return;
+void show_return(const GoingBack& going, TrainOutputs& outputs) {
   std::string dropped;
   for (const std::string& name : going.dropped) dropped += name + ", ";
-  fmt::print(stderr, "going back from step {} to step {}: {}what was logged since is dropped\n", going.from_step,
-             going.to_step, dropped.empty() ? "" : dropped + "and ");
+  outputs.message(fmt::format("going back from step {} to step {}: {}what was logged since is dropped",
+                              going.from_step, going.to_step, dropped.empty() ? "" : dropped + "and "));
 }
 
 struct Start {
@@ -141,8 +190,8 @@ bool lies_in(const std::string& path, const std::string& folder) {
   return !within.empty() && *within.begin() != "..";
 }
 
-void run_job(const TrainConfig& config, const Start& start, const TrainArguments& arguments) {
-  const TrainOutput output = arguments.json ? TrainOutput::kJson : TrainOutput::kText;
+void run_job(const TrainConfig& config, const Start& start, const TrainArguments& arguments, WorkDisplay& work,
+             TrainOutputs& outputs) {
   // Outlive the lanes that tell them.
   const SteadyClock clock;
   PosixFileSystem files;
@@ -157,27 +206,37 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
   const bool traced_in_run = !traced.empty() && lies_in(traced, config.output_dir);  // the job makes that folder
   // A file that cannot be is told before anything is read.
   if (!traced.empty() && !traced_in_run) open_trace(traced);
-  WorkDisplay work;
   const ProgressSink progress = work.sink();
   TrainingJob job(config, start.how, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, progress);
-  work.finish();
+  if (start.how == JobStart::kResume && !start.from_step) {
+    const std::optional<RunResults> results = find_finished_run(config.output_dir);
+    if (results && results->steps == job.total_steps()) return show_finished(config.output_dir, *results, outputs);
+  }
   if (traced_in_run) open_trace(traced);
   if (start.from_step) {
-    job.go_back_to(*start.from_step, [output](const GoingBack& going) { print_return(going, output); });
+    job.go_back_to(*start.from_step, [&outputs](const GoingBack& going) { show_return(going, outputs); });
   }
-  RunPlan run = plan_job(job, output);
-  if (output == TrainOutput::kText) print_start(job, run.plan);
+  RunPlan run = plan_job(job, outputs, progress);
+  show_start(job, run.plan, outputs, arguments);
   run.memory.trace = &trace;
   job.open(run.memory, to_json(run.plan).dump(2), progress);
   work.finish();
-  if (start.how == JobStart::kResume && output == TrainOutput::kText) {
-    fmt::print(stderr, "going on after step {} of {}\n", job.position().step, job.total_steps());
+  outputs.open_log(fmt::format("{}/{}", config.output_dir, kTrainLogName),
+                   start.how == JobStart::kResume ? TrainLog::Start::kAppend : TrainLog::Start::kNew);
+  if (start.how == JobStart::kResume) {
+    outputs.message(fmt::format("going on after step {} of {}", job.position().step, job.total_steps()));
   }
   // Lanes are at rest until the first step: what they moved to begin with is not part of it.
   if (file) file->begin(clock.now_ns());
-  TrainDisplay display(output, {.budgets = run.plan.request.budgets,
-                                .use = [&job] { return job.session().use(); },
-                                .lanes = [&trace] { return trace.busy_s(); }});
+  TrainDisplay display(work, outputs,
+                       {.gauges = {.budgets = run.plan.request.budgets,
+                                   .use = [&job] { return job.session().use(); },
+                                   .lanes = [&trace] { return trace.busy_s(); }},
+                        .step = job.position().step,
+                        .total_steps = job.total_steps(),
+                        .elapsed_s = job.position().elapsed_s,
+                        .logging_steps = config.logging_steps.resolve(job.total_steps()),
+                        .shows_lanes = arguments.verbose});
   TrainObserver observer = display.observer();
   observer.on_step = [&, shown = observer.on_step](const StepReport& report) {
     if (file) file->end_step(report.step, clock.now_ns());
@@ -186,11 +245,27 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
   const RunSummary summary = job.run(observer, progress);
   display.finish();
   if (file) file->finish();
-  print_end(job, run, summary, display);
-  if (file && output == TrainOutput::kText) {
-    fmt::print(stderr, "trace of {} steps in {}: open it at ui.perfetto.dev\n", file->num_steps(), file->path());
+  show_end(job, run, summary, display, outputs, arguments);
+  if (file) {
+    outputs.message(
+        fmt::format("trace of {} steps in {}: open it at ui.perfetto.dev", file->num_steps(), file->path()));
   }
   if (summary.end == RunEnd::kInterrupted) throw Cancelled("interrupted");
+}
+
+// What ends the run is in its log too.
+void run_logged(const TrainConfig& config, const Start& start, const TrainArguments& arguments, WorkDisplay& work,
+                TrainOutputs& outputs) {
+  try {
+    run_job(config, start, arguments, work, outputs);
+  } catch (const std::exception& error) {
+    outputs.log(fmt::format("sluice: {}", error.what()));
+    throw;
+  }
+}
+
+OutputTime output_time(const TrainArguments& arguments) {
+  return arguments.json ? OutputTime::kMeanwhile : OutputTime::kAfterwards;
 }
 
 Start start_of(const TrainConfig& config) {
@@ -207,14 +282,33 @@ Start start_of(const TrainConfig& config) {
 
 void train(const TrainArguments& arguments) {
   const ReadConfig read = read_train_config(arguments.config, arguments.overrides);
-  for (const std::string& warning : read.warnings) fmt::print(stderr, "sluice: {}\n", warning);
-  run_job(read.config, start_of(read.config), arguments);
+  WorkDisplay work(output_time(arguments));
+  TrainOutputs outputs(arguments.output(), work.screen());
+  for (const std::string& warning : read.warnings) outputs.notice("sluice: " + warning);
+  run_logged(read.config, start_of(read.config), arguments, work, outputs);
 }
 
 void resume(const TrainArguments& arguments) {
+  WorkDisplay work(output_time(arguments));
+  TrainOutputs outputs(arguments.output(), work.screen());
+  if (arguments.from.empty() && arguments.overrides.empty()) {
+    const std::optional<RunResults> results = find_finished_run(arguments.run_dir);
+    if (results) return show_finished(arguments.run_dir, *results, outputs);
+  }
   Start start{.how = JobStart::kResume};
   if (!arguments.from.empty()) start.from_step = TrainingJob::step_of_checkpoint(arguments.run_dir, arguments.from);
-  run_job(TrainingJob::config_of(arguments.run_dir, arguments.overrides), start, arguments);
+  run_logged(TrainingJob::config_of(arguments.run_dir, arguments.overrides), start, arguments, work, outputs);
+}
+
+void add_output_options(CLI::App& verb, const std::shared_ptr<TrainArguments>& arguments) {
+  verb.add_flag("--json", arguments->json, "One JSON object a line on standard output");
+  verb.add_flag_callback(
+      "--verbose",
+      [arguments] {
+        arguments->verbose = true;
+        set_log_level(LogLevel::kDebug);
+      },
+      "Show the whole plan, the lanes, and what was planned beside what was measured");
 }
 
 void add_trace_options(CLI::App& verb, const std::shared_ptr<TrainArguments>& arguments) {
@@ -233,9 +327,12 @@ void add_train_verbs(CLI::App& app) {
   verb->add_option("config", arguments->config, "The configuration: docs/config.md has its keys")->required();
   verb->add_option("overrides", arguments->overrides, "key=value, over what the file says");
   verb->add_flag("--skip-bad", arguments->skip_bad, "Go on without rows that cannot be used");
-  verb->add_flag("--json", arguments->json, "One JSON object a line on standard output");
+  add_output_options(*verb, arguments);
   add_trace_options(*verb, arguments);
-  verb->callback([arguments] { train(*arguments); });
+  verb->callback([arguments] {
+    arguments->verbose = arguments->verbose || log_level() == LogLevel::kDebug;
+    train(*arguments);
+  });
 
   CLI::App* const again =
       app.add_subcommand("resume", "Go on with a run from its last committed step, or from a checkpoint");
@@ -243,9 +340,12 @@ void add_train_verbs(CLI::App& app) {
   again->add_option("overrides", arguments->overrides, "key=value, over what the run began with");
   again->add_option("--from", arguments->from, "Go back to this checkpoint first, such as checkpoint-100");
   again->add_flag("--skip-bad", arguments->skip_bad, "Go on without rows that cannot be used");
-  again->add_flag("--json", arguments->json, "One JSON object a line on standard output");
+  add_output_options(*again, arguments);
   add_trace_options(*again, arguments);
-  again->callback([arguments] { resume(*arguments); });
+  again->callback([arguments] {
+    arguments->verbose = arguments->verbose || log_level() == LogLevel::kDebug;
+    resume(*arguments);
+  });
 }
 
 }  // namespace sluice

@@ -55,7 +55,7 @@ ModelMemory::ModelMemory(const CheckpointSlices& slices, const Architecture& arc
     source_ = std::make_unique<ResidentSlices>(*device_, slices, arch, plan.dtype, [&](std::size_t slice_idx) {
       if (progress.interrupted()) throw Cancelled("interrupted while the weights were read");
       done_bytes += slice_layout(arch, slice_idx).size_bytes(plan.dtype);
-      progress.report("weights", done_bytes, weight_bytes);
+      progress.report({.what = "weights", .done = done_bytes, .total = weight_bytes});
     });
   }
   generator_ = std::make_unique<Generator>(*device_, *stream_, arch, *source_, plan.capacity_tokens);

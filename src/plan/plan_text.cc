@@ -245,6 +245,26 @@ class PlanText {
 
 std::string render_plan(const Plan& plan, std::size_t num_columns) { return PlanText(plan, num_columns).render(); }
 
+PlanSummary summarize(const Plan& plan) {
+  const PlanRequest& request = plan.request;
+  PlanSummary summary;
+  summary.model = fmt::format("{}, {} parameters, {} in {}; {}", request.model,
+                              format_count(count_parameters(request.arch)), trained_text(request.arch),
+                              dtype_name(request.dtype), describe(request.optimizer));
+  const auto tier = [](std::string_view name, const TierBytes& bytes, std::uint64_t budget_bytes) {
+    return fmt::format("{} {} of {}", name, format_bytes(bytes.total()), format_bytes(budget_bytes));
+  };
+  summary.outcome =
+      fmt::format("{} of {} tokens, {} each: {}; {}, {}", count_of(static_cast<std::size_t>(request.num_steps), "step"),
+                  request.step_tokens(), as_time(plan.forecast.step_s), as_time(plan.run_s()),
+                  tier("device", plan.memory.device, request.budgets.device),
+                  tier("host", plan.memory.host, request.budgets.host));
+  if (request.budgets.drives > 0) {
+    summary.outcome += ", " + tier("drives", plan.memory.drives, request.budgets.drives);
+  }
+  return summary;
+}
+
 std::string render_failure(const NoPlanFits& failure, std::size_t num_columns) {
   const std::size_t columns = std::max(num_columns, kLeastColumns);
   std::string text = paragraph("Does not fit", failure.what(), columns);

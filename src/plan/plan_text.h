@@ -10,6 +10,13 @@
 
 namespace sluice {
 
+// Two lines without a table: what is trained, and what a step and the run take.
+struct PlanSummary {
+  std::string model;
+  std::string outcome;
+};
+PlanSummary summarize(const Plan& plan);
+
 // Lines of at most `num_columns`, 60 at least; ends with a newline.
 std::string render_plan(const Plan& plan, std::size_t num_columns);
 std::string render_failure(const NoPlanFits& failure, std::size_t num_columns);

@@ -20,6 +20,7 @@
 #include "model/own_head.h"
 #include "train/resumed_config.h"
 #include "train/run_checkpoints.h"
+#include "train/run_results.h"
 #include "train/trained_model.h"
 #include "train/wall_clock.h"
 
@@ -238,6 +239,7 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
     session_->begin(*slices_, position_.to_note(), progress);
   }
   folder_->remove_leftovers();
+  std::filesystem::remove(folder_->path(std::string(kRunResultsName)));
   write_whole_file(files_, *engine_, folder_->path(std::string(kConfigName)), write_as_run(config_));
   if (start_ == JobStart::kNew) {
     write_whole_file(
@@ -333,7 +335,8 @@ void TrainingJob::open_log() {
                           .clock = clock_,
                           .wall_clock = *wall_clock_,
                           .output_dir = config_.output_dir,
-                          .run_name = folder_name(config_.output_dir)};
+                          .run_name = folder_name(config_.output_dir),
+                          .elapsed_s = position_.elapsed_s};
   TrainerState state{.max_steps = total_steps_,
                      .num_train_epochs = config_.num_epochs,
                      .logging_steps = config_.logging_steps.resolve(total_steps_),
@@ -370,7 +373,19 @@ RunSummary TrainingJob::run(const TrainObserver& observer, const ProgressSink& p
                    .log = log_.get(),
                    .clock = &clock_},
                   position_, total_steps_);
-  return trainer.run(observer, progress);
+  RunSummary summary = trainer.run(observer, progress);
+  if (summary.end == RunEnd::kInterrupted) return summary;
+  try {
+    write_run_results(files_, *engine_, config_.output_dir,
+                      {.steps = summary.steps,
+                       .epoch = log_->state().epoch,
+                       .total_tokens = summary.total_tokens,
+                       .loss = summary.loss,
+                       .elapsed_s = summary.elapsed_s});
+  } catch (const IoError& failure) {
+    log_warning(failure.what());  // the model is there
+  }
+  return summary;
 }
 
 }  // namespace sluice
