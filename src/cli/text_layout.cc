@@ -20,20 +20,23 @@ std::size_t colour_size(std::string_view text, std::size_t at) {
   return end != std::string_view::npos && text[end] == 'm' ? end + 1 - at : 0;
 }
 
-std::size_t field_width(const StatusField& field, bool brief) {
-  return display_width(brief && !field.brief.empty() ? field.brief : field.text);
+const std::string& text_of(const StatusField& field, bool is_brief) {
+  return is_brief && !field.brief.empty() ? field.brief : field.text;
 }
 
-// How far fields are given up: all in full, all in brief, then those up to a rank alone.
+// How far fields are given up: those of a rank from `brief_rank` are in brief, those above `top_rank` left out.
 struct Choice {
-  bool brief = false;
   int top_rank = 0;
+  int brief_rank = 0;
+
+  bool takes(const StatusField& field) const { return field.rank <= top_rank; }
+  bool is_brief(const StatusField& field) const { return field.rank >= brief_rank; }
 };
 
 std::size_t chosen_width(const StatusLine& line, const Choice& choice) {
   std::size_t width = display_width(line.label);
   for (const StatusField& field : line.fields) {
-    if (field.rank <= choice.top_rank) width += kGap + field_width(field, choice.brief);
+    if (choice.takes(field)) width += kGap + display_width(text_of(field, choice.is_brief(field)));
   }
   return width;
 }
@@ -41,22 +44,32 @@ std::size_t chosen_width(const StatusLine& line, const Choice& choice) {
 Choice choose(const StatusLine& line, std::size_t num_columns) {
   Choice choice;
   for (const StatusField& field : line.fields) choice.top_rank = std::max(choice.top_rank, field.rank);
-  if (chosen_width(line, choice) <= num_columns) return choice;
-  choice.brief = true;
+  choice.brief_rank = choice.top_rank + 1;
+  while (choice.brief_rank > 0 && chosen_width(line, choice) > num_columns) --choice.brief_rank;
   while (choice.top_rank > 0 && chosen_width(line, choice) > num_columns) --choice.top_rank;
   return choice;
 }
 
+// Where the text of "plan    30 steps …" begins; 0: the line has no label.
+std::size_t label_size(std::string_view text) {
+  constexpr std::size_t kMostLabel = 16;
+  const std::size_t blanks = text.find("  ");
+  if (blanks == std::string_view::npos || blanks > kMostLabel || text.find(' ') != blanks) return 0;
+  return std::min(text.find_first_not_of(' ', blanks), text.size());
+}
+
 // One line of text, longer than there are columns.
 std::vector<std::string> broken_line(std::string_view text, std::size_t num_columns, std::size_t indent) {
-  // Blanks at the beginning are a layout of their own: what follows goes on below the text.
+  // Blanks at the beginning and a label are a layout of their own: what follows goes on below the text.
   const std::size_t blanks = std::min(text.find_first_not_of(' '), text.size());
+  const std::size_t label = label_size(text.substr(blanks));
+  if (label > 0) indent = label;
   std::vector<std::string> lines;
-  for (std::string_view rest = text.substr(blanks); !rest.empty();) {
+  for (std::string_view rest = text.substr(blanks + label); !rest.empty();) {
     const std::string_view word = rest.substr(0, rest.find(' '));
     rest.remove_prefix(std::min(word.size() + 1, rest.size()));
     if (lines.empty()) {
-      lines.push_back(std::string(blanks, ' ') + std::string(word));
+      lines.push_back(std::string(text.substr(0, blanks + label)) + std::string(word));
     } else if (display_width(lines.back()) + 1 + display_width(word) <= num_columns) {
       lines.back() += ' ';
       lines.back() += word;
@@ -140,10 +153,10 @@ std::string fit(const StatusLine& line, std::size_t num_columns) {
   std::string after;
   for (std::size_t idx = 0; idx < line.fields.size(); ++idx) {
     const StatusField& field = line.fields[idx];
-    if (field.rank > choice.top_rank) continue;
+    if (!choice.takes(field)) continue;
     std::string& part = line.cells && idx >= line.cells_idx ? after : before;
     part += std::string(&part == &after || !part.empty() ? kGap : 0, ' ');
-    part += choice.brief && !field.brief.empty() ? field.brief : field.text;
+    part += text_of(field, choice.is_brief(field));
   }
   const std::size_t taken = display_width(before) + display_width(after) + kGap;
   if (line.cells && num_columns >= taken + line.least_cells) {

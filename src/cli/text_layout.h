@@ -16,7 +16,8 @@ std::size_t display_width(std::string_view text);
 // At most `num_columns` of it; where something is left out it ends with "…".
 std::string shortened(std::string_view text, std::size_t num_columns);
 
-// Lines broken between words; those after the first are indented. A word that is longer than a line stays whole, so
+// Lines broken between words; those after the first are indented, below the text where the line begins with a label
+// ("plan    30 steps"). A word that is longer than a line stays whole, so
 // that a path or a command can still be copied: the terminal breaks it.
 std::vector<std::string> wrapped(std::string_view text, std::size_t num_columns, std::size_t indent = 0);
 
@@ -24,7 +25,8 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t num_columns,
 // blanks. Line feeds stay.
 std::string printable(std::string_view text);
 
-// A part of a status line. Parts that do not fit are first shown in brief, then left out, the highest `rank` first.
+// A part of a status line. Where the line does not fit, parts are shown in brief, then left out, the highest `rank`
+// first.
 struct StatusField {
   std::string text;
   std::string brief = {};  // empty: the same

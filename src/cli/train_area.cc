@@ -44,7 +44,7 @@ std::string tokens_text(double per_s) {
 }
 
 std::string step_text(double seconds) {
-  return seconds < 100 ? fmt::format("{:.3g} s/step", seconds) : fmt::format("{:.0f} s/step", seconds);
+  return fmt::format("{:.{}f} s/step", seconds, seconds < 10 ? 3 : seconds < 100 ? 1 : 0);
 }
 
 // "11.9 of 12 MiB"
@@ -91,7 +91,7 @@ std::string loss_line(const TrainAreaState& state, std::size_t num_columns, Area
   if (state.learning) {
     line.fields = {{.text = coloured("1", fmt::format("{:.4f}", state.learning->loss), colours)},
                    {.text = fmt::format("lr {:.2e}", state.learning->learning_rate), .rank = 2},
-                   {.text = fmt::format("grad norm {:.3g}", state.learning->grad_norm), .rank = 3}};
+                   {.text = fmt::format("grad norm {:.2f}", state.learning->grad_norm), .rank = 3}};
     line.cells = [&](std::size_t num_cells) {
       return coloured("36", render_curve(state.losses, num_cells), colours);
     };
@@ -116,8 +116,10 @@ std::string speed_line(const TrainAreaState& state, std::size_t num_columns, Are
     line.fields.insert(line.fields.begin(),
                        {{tokens_text(state.learning->tokens_per_s)},
                         {.text = step_text(state.learning->step_s), .rank = 1},
-                        {.text = fmt::format("bottleneck {}, busy {:.0f} %", name(static_cast<Lane>(lane)),
+                        {.text = fmt::format("bottleneck {} {:.0f} %", name(static_cast<Lane>(lane)),
                                              state.learning->lane_shares[lane] * 100),
+                         .brief = fmt::format("{} {:.0f} %", name(static_cast<Lane>(lane)),
+                                              state.learning->lane_shares[lane] * 100),
                          .rank = 3}});
   }
   return fit(line, num_columns);
@@ -187,8 +189,8 @@ std::vector<std::string> render_train_area(const TrainAreaState& state, std::siz
 
 std::string train_step_text(const TrainAreaState& state) {
   const TrainAreaState::Learning learning = state.learning.value_or(TrainAreaState::Learning());
-  return fmt::format("step {}/{}  epoch {:.2f}  loss {:.4f}  grad norm {:.3g}  lr {:.2e}  {}  {}  elapsed {}  ETA {}",
-                     state.step, state.total_steps, state.epoch, learning.loss, learning.grad_norm,
+  return fmt::format("step {:>{}}/{}  epoch {:.2f}  loss {:.4f}  grad norm {:.2f}  lr {:.2e}  {}  {}  elapsed {}  ETA {}",
+                     state.step, std::to_string(state.total_steps).size(), state.total_steps, state.epoch, learning.loss, learning.grad_norm,
                      learning.learning_rate, tokens_text(learning.tokens_per_s), step_text(learning.step_s),
                      format_duration(state.elapsed_s), format_duration(std::ceil(state.left_s.value_or(0))));
 }

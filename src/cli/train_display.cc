@@ -156,11 +156,13 @@ void TrainDisplay::evaluated(std::uint64_t step, double loss) {
 
 void TrainDisplay::saved(const std::string& path) {
   if (const auto step = RunFolder::checkpoint_step(std::filesystem::path(path).filename().string())) {
-    const std::scoped_lock lock(mutex_);
-    state_.checkpoint = {.step = *step};
-    checkpoint_ns_ = clock_.now_ns();
+    {
+      const std::scoped_lock lock(mutex_);
+      state_.checkpoint = {.step = *step};
+      checkpoint_ns_ = clock_.now_ns();
+    }
+    outputs_.message(fmt::format("saved {}", path));
   }
-  outputs_.message(fmt::format("saved {}", path));
   outputs_.event({{"event", "saved"}, {"path", path}});
 }
 

@@ -69,6 +69,11 @@ void show_start(TrainingJob& job, const Plan& plan, TrainOutputs& outputs, const
   }
 }
 
+// "12.3 s", "1:02:03"
+std::string time_text(double seconds) {
+  return seconds < 60 ? fmt::format("{:.1f} s", seconds) : format_duration(seconds);
+}
+
 // What was planned beside what was seen.
 std::string end_table(const TrainingJob& job, const RunPlan& run, const RunSummary& summary, double step_tokens) {
   const Plan& plan = run.plan;
@@ -115,11 +120,11 @@ void show_end(const TrainingJob& job, const RunPlan& run, const RunSummary& summ
                                 summary.steps, job.total_steps(), dir));
     return;
   }
-  const bool is_resumed = summary.elapsed_s - summary.seconds >= 1;
+  const bool is_resumed = summary.elapsed_s > summary.seconds * 1.01;
   std::string text = fmt::format(
       "{} {} steps in {}{}: mean loss {:.4f}", summary.end == RunEnd::kEarlyStop ? "stopped early after" : "trained",
-      summary.steps, format_duration(summary.elapsed_s),
-      is_resumed ? fmt::format(" ({} since it was resumed)", format_duration(summary.seconds)) : "", summary.loss);
+      summary.steps, time_text(summary.elapsed_s),
+      is_resumed ? fmt::format(" ({} since it was resumed)", time_text(summary.seconds)) : "", summary.loss);
   if (const std::optional<double> loss = display.held_out_loss()) text += fmt::format(", held-out loss {:.4f}", *loss);
   outputs.message(text);
   if (arguments.verbose) {
@@ -145,7 +150,7 @@ void show_finished(const std::string& run_dir, const RunResults& results, TrainO
   outputs.message(
       fmt::format("the run in {0} is finished: {1} steps in {2}; nothing is left to train. To train it further: sluice "
                   "resume {0} max_steps={3}",
-                  run_dir, results.steps, format_duration(results.elapsed_s), 2 * results.steps));
+                  run_dir, results.steps, time_text(results.elapsed_s), 2 * results.steps));
 }
 
 RunPlan plan_job(const TrainingJob& job, TrainOutputs& outputs, const ProgressSink& progress) {

@@ -255,7 +255,7 @@ PlanSummary summarize(const Plan& plan) {
     return fmt::format("{} {} of {}", name, format_bytes(bytes.total()), format_bytes(budget_bytes));
   };
   summary.outcome =
-      fmt::format("{} of {} tokens, {} each: {}; {}, {}", count_of(static_cast<std::size_t>(request.num_steps), "step"),
+      fmt::format("{} of {} tokens, {} each, {} in all; {}, {}", count_of(static_cast<std::size_t>(request.num_steps), "step"),
                   request.step_tokens(), as_time(plan.forecast.step_s), as_time(plan.run_s()),
                   tier("device", plan.memory.device, request.budgets.device),
                   tier("host", plan.memory.host, request.budgets.host));
