@@ -281,7 +281,9 @@ std::string directories_text(const Environment& found) {
   if (any_measured && found.engine.caching == Caching::kPageCache) {
     notes += "These speeds go through the page cache and may be those of memory.\n";
   }
-  return render_table({"Directory", "File system", "Drives", "Free", "Read", "Write"}, rows) + notes;
+  const std::size_t num_columns = output_columns();
+  return render_table({"Directory", "File system", "Drives", "Free", "Read", "Write"}, rows, num_columns) +
+         (notes.empty() ? "" : wrapped_text(notes, num_columns));
 }
 
 // Each drive once, though several directories may lie on it.
@@ -296,7 +298,7 @@ std::string drives_text(const Environment& found) {
                       life_text(drive.life)});
     }
   }
-  return rows.empty() ? std::string() : "\n" + render_table({"Drive", "Model", "Size", "Life"}, rows);
+  return rows.empty() ? std::string() : "\n" + render_table({"Drive", "Model", "Size", "Life"}, rows, output_columns());
 }
 
 void run_env(EnvOptions options) {
@@ -306,7 +308,7 @@ void run_env(EnvOptions options) {
     // A path may hold bytes that are no UTF-8.
     fmt::print("{}\n", to_json(found).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    fmt::print("{}\n{}{}", machine_text(found), directories_text(found), drives_text(found));
+    fmt::print("{}\n{}{}", wrapped_text(machine_text(found), output_columns()), directories_text(found), drives_text(found));
   }
 }
 

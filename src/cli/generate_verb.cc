@@ -272,7 +272,7 @@ void generate(const GenerateArguments& arguments) {
                                               {"prompt_tokens_per_s", rate(prompt.size(), prompt_s)},
                                               {"tokens_per_s", rate(output.ids().size(), write_s)}}
                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  } else {
+  } else if (!output.is_lost()) {
     display.screen().print(fmt::format(
         "\n{} tokens read at {:.1f}/s, {} written at {:.1f}/s; weights {}; stopped: {}{}", prompt.size(),
         rate(prompt.size(), prompt_s), output.ids().size(), rate(output.ids().size(), write_s),

@@ -27,6 +27,7 @@
 #include "cli/plan_verb.h"
 #include "cli/store_verb.h"
 #include "cli/template_verb.h"
+#include "cli/terminal.h"
 #include "cli/tokenize_verb.h"
 #include "cli/train_verb.h"
 #include "format/json_text.h"
@@ -52,7 +53,7 @@ int end_output() {
 
 // What is told is one line, whatever a file's names and texts brought into it.
 int report(const std::exception& error, int exit_code) {
-  std::fprintf(stderr, "sluice: %s\n", on_one_line(error.what(), kMaxSentenceBytes).c_str());
+  tell("sluice: " + on_one_line(error.what(), kMaxSentenceBytes));
   return exit_code;
 }
 

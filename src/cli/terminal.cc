@@ -122,18 +122,35 @@ std::string_view cell_of(const std::vector<std::string>& row, std::size_t column
   return column_idx < row.size() ? std::string_view(row[column_idx]) : std::string_view();
 }
 
-// Narrows the widest column of text until the table fits, if that leaves it legible.
-void narrow(std::vector<Column>& columns, std::size_t num_columns) {
+// Narrows the widest column of text until the table fits. False where that would leave it illegible.
+bool narrow(std::vector<Column>& columns, std::size_t num_columns) {
   std::size_t total = columns.empty() ? 0 : 2 * (columns.size() - 1);
   std::optional<std::size_t> widest;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     total += columns[i].width;
     if (!columns[i].numeric && (!widest || columns[i].width > columns[*widest].width)) widest = i;
   }
-  if (total <= num_columns || !widest) return;
-  std::size_t& width = columns[*widest].width;
+  if (total <= num_columns) return true;
   const std::size_t excess = total - num_columns;
-  width = std::min(width, std::max(width > excess ? width - excess : 0, kLeastTextColumns));
+  if (!widest || columns[*widest].width < excess + kLeastTextColumns) return false;
+  columns[*widest].width -= excess;
+  return true;
+}
+
+// A row below the other, each as lines of "header  cell".
+std::string render_records(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows,
+                           std::size_t num_columns) {
+  std::size_t width = 0;
+  for (const std::string& header : headers) width = std::max(width, display_width(header));
+  std::string text;
+  for (const std::vector<std::string>& row : rows) {
+    if (!text.empty()) text += "\n";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(width - display_width(headers[i]) + 2, ' ');
+      text += wrapped_text(headers[i] + padding + row[i], num_columns, width + 2);
+    }
+  }
+  return text;
 }
 
 std::vector<Column> lay_out(const std::vector<std::string>& headers,
@@ -200,8 +217,13 @@ std::size_t terminal_columns(std::FILE* stream) {
   return size.ws_col;
 }
 
+std::size_t output_columns() { return is_terminal(stdout) ? terminal_columns(stdout) - 1 : SIZE_MAX; }
+
+void print_text(std::string_view text) { fmt::print("{}", wrapped_text(text, output_columns())); }
+
 void tell(std::string_view line) {
-  const std::string whole = std::string(line) + "\n";
+  const std::size_t num_columns = is_terminal(stderr) ? terminal_columns(stderr) - 1 : SIZE_MAX;
+  const std::string whole = wrapped_text(line, num_columns, 2);
   std::fwrite(whole.data(), 1, whole.size(), stderr);
 }
 
@@ -280,7 +302,7 @@ std::string progress_text(const ProgressState& state) {
 std::string render_table(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows,
                          std::size_t num_columns) {
   std::vector<Column> columns = lay_out(headers, rows);
-  narrow(columns, num_columns);
+  if (!narrow(columns, num_columns)) return render_records(headers, rows, num_columns);
   std::string underline;
   for (const Column& column : columns) {
     if (!underline.empty()) underline += "  ";

@@ -25,7 +25,14 @@ bool wants_colour(std::FILE* stream);
 // 80 where the stream does not tell.
 std::size_t terminal_columns(std::FILE* stream);
 
-// A line on standard error. One that cannot be written is lost: work does not end for want of a reader.
+// For text on standard output: one less than the terminal's; without a terminal no line is too long.
+std::size_t output_columns();
+
+// Sentences on standard output, wrapped on a terminal. Ends with a line feed.
+void print_text(std::string_view text);
+
+// A line on standard error, wrapped on a terminal. One that cannot be written is lost: work does not end for want of a
+// reader.
 void tell(std::string_view line);
 
 // As many eighths of `num_cells` as the fraction is, from 0 to 1; nothing behind them.
@@ -58,7 +65,7 @@ std::string progress_text(const ProgressState& state);
 
 // Columns two blanks apart under an underlined header; those that hold only numbers (with a unit or not, or a dash for
 // none) are aligned to the right. Rows may be shorter than the header. Ends with a newline. Where the table is wider
-// than `num_columns`, its widest column of text is broken into lines.
+// than `num_columns`, its widest column of text is broken into lines, or each row becomes a paragraph.
 std::string render_table(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows,
                          std::size_t num_columns = SIZE_MAX);
 

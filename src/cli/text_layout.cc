@@ -47,6 +47,12 @@ Choice choose(const StatusLine& line, std::size_t num_columns) {
   choice.brief_rank = choice.top_rank + 1;
   while (choice.brief_rank > 0 && chosen_width(line, choice) > num_columns) --choice.brief_rank;
   while (choice.top_rank > 0 && chosen_width(line, choice) > num_columns) --choice.top_rank;
+  // What was left out may have made room for some of the rest in full.
+  for (Choice fuller = choice; fuller.brief_rank <= choice.top_rank;) {
+    ++fuller.brief_rank;
+    if (chosen_width(line, fuller) > num_columns) break;
+    choice = fuller;
+  }
   return choice;
 }
 
@@ -127,6 +133,13 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t num_columns,
     if (line.size() == text.size()) return all;
     text.remove_prefix(line.size() + 1);
   }
+}
+
+std::string wrapped_text(std::string_view text, std::size_t num_columns, std::size_t indent) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  std::string whole;
+  for (const std::string& line : wrapped(text, num_columns, indent)) whole += line + "\n";
+  return whole;
 }
 
 std::string printable(std::string_view text) {

@@ -21,6 +21,9 @@ std::string shortened(std::string_view text, std::size_t num_columns);
 // that a path or a command can still be copied: the terminal breaks it.
 std::vector<std::string> wrapped(std::string_view text, std::size_t num_columns, std::size_t indent = 0);
 
+// The same as one text, each line with its line feed.
+std::string wrapped_text(std::string_view text, std::size_t num_columns, std::size_t indent = 0);
+
 // What others wrote (names of files, texts of rows): control characters and bytes that are not UTF-8 become U+FFFD, tabs
 // blanks. Line feeds stay.
 std::string printable(std::string_view text);

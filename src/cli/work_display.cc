@@ -9,7 +9,7 @@
 namespace sluice {
 namespace {
 
-constexpr double kPlainShare = 0.1;
+constexpr double kPlainShare = 0.1 - 1e-9;  // 30 % follows 20 % whatever the rounding
 constexpr double kPlainLeastS = 5;
 constexpr double kPlainMostS = 30;
 
