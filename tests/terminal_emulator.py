@@ -78,13 +78,16 @@ class Terminal:
     def text(self):
         return "\n".join(self.lines())
 
-    def wait_for(self, pattern, timeout=120):
-        """The screen once it shows the pattern."""
+    def wait_until(self, arrived, timeout=120):
+        """Reads what is drawn until arrived() says so."""
         end = time.monotonic() + timeout
-        while not re.search(pattern, self.text(), re.MULTILINE):
+        while not arrived():
             if not self._read(1) or time.monotonic() > end:
-                raise AssertionError(f"'{pattern}' did not appear on:\n{self.text()}")
-        return self.text()
+                raise AssertionError(f"it does not come to this:\n{self.text()}")
+
+    def wait_for(self, pattern, timeout=120):
+        """Until the screen shows the pattern."""
+        self.wait_until(lambda: re.search(pattern, self.text(), re.MULTILINE), timeout)
 
     def finish(self, timeout=120):
         """Reads to the end of the program; its exit code."""

@@ -223,7 +223,7 @@ PlanRequest request_of_config(const PlanArguments& arguments, const ProgressSink
 
 void run_plan(const PlanArguments& arguments) {
   const bool of_config = !arguments.config.empty();
-  const std::size_t num_columns = terminal_columns(stdout);
+  const std::size_t num_columns = std::min(output_columns(), terminal_columns(stdout));
   const auto print = [](const nlohmann::ordered_json& json) {
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   };

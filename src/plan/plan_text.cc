@@ -16,7 +16,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kLeastColumns = 40;
+constexpr std::size_t kLeastColumns = 39;
 constexpr std::size_t kTableColumns = 60;  // with less, memory is told in sentences and lanes have no bars
 constexpr std::size_t kLabelColumns = 15;
 constexpr std::size_t kMostBarColumns = 40;

@@ -151,8 +151,8 @@ void RunLog::attempt(std::string_view name, const std::function<void()>& write) 
     write();
   } catch (const IoError& failure) {
     if (!lost_.emplace(name).second) return;
-    log_warning(
-        fmt::format("{} of the run misses entries: {}; training goes on", name, failure.what()));
+    log_warning(fmt::format("{} misses entries ({}); training goes on", name,
+                            std::generic_category().message(failure.errno_value())));
   }
 }
 
