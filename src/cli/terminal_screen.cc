@@ -55,7 +55,6 @@ TerminalScreen::~TerminalScreen() {
   }
   end_.notify_all();
   if (ticks_.joinable()) ticks_.join();
-  if (options_.on_tick) options_.on_tick();
   const std::scoped_lock lock(mutex_);
   painter_ = nullptr;
   write(erasing(size_of(options_.fd).columns) + std::exchange(waiting_, {}));

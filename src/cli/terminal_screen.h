@@ -29,8 +29,7 @@ struct ScreenOptions {
   int fd = 2;
   bool redraws = false;
   bool colours = false;
-  // Called about ten times a second, and when the screen ends, without a lock held. Without it nothing is painted but
-  // by tick().
+  // Called about ten times a second, without a lock held. Without it nothing is painted but by tick().
   std::function<void()> on_tick = nullptr;
 };
 

@@ -165,7 +165,7 @@ RunPlan plan_job(const TrainingJob& job, TrainOutputs& outputs, const ProgressSi
   try {
     return plan_run(plan_request(job.config(), shape), num_threads_of(job.config()), device);
   } catch (const NoPlanFits& failure) {
-    std::string text = render_failure(failure, terminal_columns(stderr) - 1);
+    std::string text = render_changes(failure, terminal_columns(stderr) - 1);
     if (text.ends_with('\n')) text.pop_back();
     outputs.message(text);
     throw;

@@ -300,9 +300,14 @@ PlanSummary summarize(const Plan& plan) {
 }
 
 std::string render_failure(const NoPlanFits& failure, std::size_t num_columns) {
+  return paragraph("Does not fit", failure.what(), std::max(num_columns, kLeastColumns)) +
+         render_changes(failure, num_columns);
+}
+
+std::string render_changes(const NoPlanFits& failure, std::size_t num_columns) {
   const std::size_t columns = std::max(num_columns, kLeastColumns);
-  std::string text = paragraph("Does not fit", failure.what(), columns);
-  if (failure.changes().empty()) return text + paragraph("", "No single change mends this.", columns);
+  if (failure.changes().empty()) return paragraph("", "No single change mends this.", columns);
+  std::string text;
   for (std::size_t idx = 0; idx < failure.changes().size(); ++idx) {
     text += paragraph(idx == 0 ? "What would do" : "", failure.changes()[idx].text, columns);
   }

@@ -20,5 +20,6 @@ PlanSummary summarize(const Plan& plan);
 // Lines of at most `num_columns`, 39 at least; ends with a newline.
 std::string render_plan(const Plan& plan, std::size_t num_columns);
 std::string render_failure(const NoPlanFits& failure, std::size_t num_columns);
+std::string render_changes(const NoPlanFits& failure, std::size_t num_columns);  // without what failed
 
 }  // namespace sluice
