@@ -153,8 +153,7 @@ AdamBenchResult run_adam_bench(const AdamBenchOptions& options, const ProgressSi
     std::vector<double> updates;
     std::vector<double> copies;
     for (int round = 0; round < options.num_rounds; ++round) {
-      progress.report(
-          {.what = "bench adam", .done = num_done++, .total = num_all, .unit = ProgressUnit::kRounds});
+      progress.report({.what = "bench adam", .done = num_done++, .total = num_all, .unit = ProgressUnit::kRounds});
       if (progress.interrupted()) throw Cancelled("the benchmark was interrupted");
       updates.push_back(update_seconds(team, state, round + 2));
       copies.push_back(copy());

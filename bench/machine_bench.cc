@@ -156,10 +156,8 @@ void keep(const std::string& path, const nlohmann::json& key, const Machine& mac
 Machine measure_machine(const MachineBenchOptions& options) {
   const std::uint64_t total = 2 + options.directories.size();
   const auto begin = [&options, total](std::uint64_t done) {
-    options.progress.report({.what = "measuring this machine",
-                             .done = done,
-                             .total = total,
-                             .unit = ProgressUnit::kMeasurements});
+    options.progress.report(
+        {.what = "measuring this machine", .done = done, .total = total, .unit = ProgressUnit::kMeasurements});
     if (options.progress.interrupted()) throw Cancelled("interrupted while this machine was measured");
   };
   begin(0);

@@ -22,7 +22,7 @@ ROWS = 60  # so that nothing scrolls away
 class Terminal:
     """Starts the words in a terminal of so many columns."""
 
-    def __init__(self, words, columns, rows=ROWS, env=None, is_controlling=True):
+    def __init__(self, words, columns, rows=ROWS, env=None, cwd=None, is_controlling=True):
         self.columns = columns
         self.raw = b""
         self.screen = pyte.Screen(columns, rows)
@@ -38,6 +38,8 @@ class Terminal:
             for fd in (0, 1, 2):
                 os.dup2(slave, fd)
             os.closerange(3, 64)
+            if cwd:
+                os.chdir(cwd)
             whole = {**os.environ, "TERM": "xterm-256color", **(env or {})}
             os.execve(words[0], words, {key: value for key, value in whole.items() if value is not None})
         os.close(slave)

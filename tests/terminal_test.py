@@ -6,7 +6,7 @@ Usage: terminal_test.py SLUICE REPOSITORY [--update] [TEST...]. The screens of t
 they were last looked at, with numbers that differ between machines masked; --update writes them anew: look at them."""
 import os
 import re
-import subprocess
+import shutil
 import sys
 import unittest
 
@@ -14,7 +14,7 @@ UPDATE = "--update" in sys.argv
 if UPDATE:
     sys.argv.remove("--update")
 
-from handbook_runs import PLACE, REPOSITORY, TOKENIZER, TRAIN, HandbookRuns, base_model
+from handbook_runs import PLACE, REPOSITORY, TRAIN, HandbookRuns
 from sluice_process import SLUICE, run
 from terminal_emulator import Terminal
 
@@ -122,11 +122,12 @@ class Screens(HandbookRuns):
 
     def test_data_check_plan_and_model(self):
         machine = os.path.join(REPOSITORY, "machines", "one-ada.json")
+        shutil.copy(TRAIN, PLACE.name)
         for columns in WIDTHS:
-            for name, words in (("data-check", ("data", "check", "--model", self.base, TRAIN)),
+            for name, words in (("data-check", ("data", "check", "--model", self.base, "train.jsonl")),
                                 ("plan", ("plan", "--model", "llama-tiny", "--machine", machine)),
                                 ("model-show", ("model", "show", self.base))):
-                terminal = Terminal(self.command(*words), columns)
+                terminal = Terminal(self.command(*words), columns, cwd=PLACE.name)
                 self.assertEqual(terminal.finish(), 0, terminal.text())
                 self.check(name, terminal)
 

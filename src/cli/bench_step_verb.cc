@@ -248,9 +248,8 @@ void bench_step(const StepArguments& arguments) {
   const Checkpoint checkpoint(files, engine, folder);
   const ModelDescription model = with_own_head(std::move(described), checkpoint);
   const CheckpointSlices slices(checkpoint, model);
-  RunShape shape{
-      .arch = model.arch,
-      .machine = machine_for(config, model.arch, device, stores, Remeasure::kIfChanged, display.sink())};
+  RunShape shape{.arch = model.arch,
+                 .machine = machine_for(config, model.arch, device, stores, Remeasure::kIfChanged, display.sink())};
   shape.default_budgets = budgets_here(shape.machine);
   PlanRequest request = plan_request(config, shape);
   request.checkpoints.reset();  // none is taken

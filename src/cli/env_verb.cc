@@ -308,7 +308,8 @@ void run_env(EnvOptions options) {
     // A path may hold bytes that are no UTF-8.
     fmt::print("{}\n", to_json(found).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    fmt::print("{}\n{}{}", wrapped_text(machine_text(found), output_columns()), directories_text(found), drives_text(found));
+    fmt::print("{}\n{}{}", wrapped_text(machine_text(found), output_columns()), directories_text(found),
+               drives_text(found));
   }
 }
 

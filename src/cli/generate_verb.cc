@@ -273,11 +273,11 @@ void generate(const GenerateArguments& arguments) {
                                               {"tokens_per_s", rate(output.ids().size(), write_s)}}
                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (!output.is_lost()) {
-    display.screen().print(fmt::format(
-        "\n{} tokens read at {:.1f}/s, {} written at {:.1f}/s; weights {}; stopped: {}{}", prompt.size(),
-        rate(prompt.size(), prompt_s), output.ids().size(), rate(output.ids().size(), write_s),
-        memory.streams() ? "streamed from the drive" : "in memory", name(reason),
-        sampling.temperature > 0 ? fmt::format("; seed {}", sampling.seed) : ""));
+    display.screen().print(
+        fmt::format("\n{} tokens read at {:.1f}/s, {} written at {:.1f}/s; weights {}; stopped: {}{}", prompt.size(),
+                    rate(prompt.size(), prompt_s), output.ids().size(), rate(output.ids().size(), write_s),
+                    memory.streams() ? "streamed from the drive" : "in memory", name(reason),
+                    sampling.temperature > 0 ? fmt::format("; seed {}", sampling.seed) : ""));
   }
   if (reason == FinishReason::kInterrupted && !output.is_lost()) throw Cancelled("interrupted");
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lets long work end in good order on Ctrl-C or SIGTERM: while a guard lives, the first signal only sets a flag that
 // the work looks at; the work's display tells the user. The second ends the process then and there, also where the work
-// hangs; what was committed is kept. Both exit with 130. One guard at a time; requested() may be called from any thread.
+// hangs; what was committed is kept. Both exit with 130. One guard at a time; requested() may be called from any
+// thread.
 #pragma once
 
 #include <signal.h>

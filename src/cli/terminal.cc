@@ -293,8 +293,8 @@ std::string render_progress(const ProgressState& state, std::size_t num_columns)
 }
 
 std::string progress_text(const ProgressState& state) {
-  std::string text = fmt::format("{}: {} %, {}", state.label, static_cast<int>(fraction_done(state) * 100),
-                                 amounts(state));
+  std::string text =
+      fmt::format("{}: {} %, {}", state.label, static_cast<int>(fraction_done(state) * 100), amounts(state));
   if (const std::string speed = rate(state); !speed.empty()) text += ", " + speed;
   return text + ", " + time_left(state);
 }

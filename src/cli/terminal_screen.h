@@ -71,10 +71,10 @@ class TerminalScreen {
   ScreenOptions options_;
   mutable std::mutex mutex_;
   Painter painter_;
-  std::vector<std::string> area_;        // as it is on the screen
-  std::size_t area_columns_ = 0;         // of the terminal when it was drawn
-  std::string waiting_;                  // messages that the stream has not taken yet
-  std::vector<std::string> early_;       // messages before there was a listener
+  std::vector<std::string> area_;   // as it is on the screen
+  std::size_t area_columns_ = 0;    // of the terminal when it was drawn
+  std::string waiting_;             // messages that the stream has not taken yet
+  std::vector<std::string> early_;  // messages before there was a listener
   std::function<void(const std::string&)> listener_;
   std::string failure_;
   bool ends_ = false;

@@ -27,7 +27,8 @@ TEST(RenderProgress, ShowsLabelBarPercentAmountsRateAndTimeLeft) {
 }
 
 TEST(RenderProgress, CountsInItsUnit) {
-  ProgressState state{.label = "weights", .done = 4, .total = 9, .moved = 4, .elapsed_s = 1, .unit = ProgressUnit::kSlices};
+  ProgressState state{
+      .label = "weights", .done = 4, .total = 9, .moved = 4, .elapsed_s = 1, .unit = ProgressUnit::kSlices};
   EXPECT_EQ(render_progress(state, 50), "weights   44 %  4 of 9 slices  ETA 0:02   ");
   EXPECT_EQ(progress_text(state), "weights: 44 %, 4 of 9 slices, ETA 0:02");
   state.unit = ProgressUnit::kRows;

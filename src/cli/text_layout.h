@@ -24,8 +24,8 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t num_columns,
 // The same as one text, each line with its line feed.
 std::string wrapped_text(std::string_view text, std::size_t num_columns, std::size_t indent = 0);
 
-// What others wrote (names of files, texts of rows): control characters and bytes that are not UTF-8 become U+FFFD, tabs
-// blanks. Line feeds stay.
+// What others wrote (names of files, texts of rows): control characters and bytes that are not UTF-8 become U+FFFD,
+// tabs blanks. Line feeds stay.
 std::string printable(std::string_view text);
 
 // A part of a status line. Where the line does not fit, parts are shown in brief, then left out, the highest `rank`

@@ -11,8 +11,8 @@ using testing::ElementsAre;
 
 TEST(DisplayWidth, CountsColumnsNotBytesNorCodePoints) {
   EXPECT_EQ(display_width("größe"), 5U);
-  EXPECT_EQ(display_width("訓練"), 4U);       // wide
-  EXPECT_EQ(display_width("e\u0301"), 1U);    // an accent that combines
+  EXPECT_EQ(display_width("訓練"), 4U);     // wide
+  EXPECT_EQ(display_width("e\u0301"), 1U);  // an accent that combines
   EXPECT_EQ(display_width("🚀"), 2U);
   EXPECT_EQ(display_width("\033[32mok\033[0m"), 2U);  // colours take none
 }

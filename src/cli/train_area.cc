@@ -92,9 +92,7 @@ std::string loss_line(const TrainAreaState& state, std::size_t num_columns, Area
     line.fields = {{.text = coloured("1", fmt::format("{:.4f}", state.learning->loss), colours)},
                    {.text = fmt::format("lr {:.2e}", state.learning->learning_rate), .rank = 2},
                    {.text = fmt::format("grad norm {:.2f}", state.learning->grad_norm), .rank = 3}};
-    line.cells = [&](std::size_t num_cells) {
-      return coloured("36", render_curve(state.losses, num_cells), colours);
-    };
+    line.cells = [&](std::size_t num_cells) { return coloured("36", render_curve(state.losses, num_cells), colours); };
     line.cells_idx = 1;
     line.least_cells = kLeastCurve;
     line.most_cells = kMostCurve;
@@ -113,14 +111,14 @@ std::string speed_line(const TrainAreaState& state, std::size_t num_columns, Are
                   .fields = {{.text = fmt::format("elapsed {}", format_duration(state.elapsed_s)), .rank = 2}}};
   if (state.learning) {
     const std::size_t lane = busiest(state.learning->lane_shares);
-    line.fields.insert(line.fields.begin(),
-                       {{tokens_text(state.learning->tokens_per_s)},
-                        {.text = step_text(state.learning->step_s), .rank = 1},
-                        {.text = fmt::format("bottleneck {} {:.0f} %", name(static_cast<Lane>(lane)),
-                                             state.learning->lane_shares[lane] * 100),
-                         .brief = fmt::format("{} {:.0f} %", name(static_cast<Lane>(lane)),
-                                              state.learning->lane_shares[lane] * 100),
-                         .rank = 3}});
+    line.fields.insert(
+        line.fields.begin(),
+        {{tokens_text(state.learning->tokens_per_s)},
+         {.text = step_text(state.learning->step_s), .rank = 1},
+         {.text = fmt::format("bottleneck {} {:.0f} %", name(static_cast<Lane>(lane)),
+                              state.learning->lane_shares[lane] * 100),
+          .brief = fmt::format("{} {:.0f} %", name(static_cast<Lane>(lane)), state.learning->lane_shares[lane] * 100),
+          .rank = 3}});
   }
   return fit(line, num_columns);
 }
@@ -189,10 +187,11 @@ std::vector<std::string> render_train_area(const TrainAreaState& state, std::siz
 
 std::string train_step_text(const TrainAreaState& state) {
   const TrainAreaState::Learning learning = state.learning.value_or(TrainAreaState::Learning());
-  return fmt::format("step {:>{}}/{}  epoch {:.2f}  loss {:.4f}  grad norm {:.2f}  lr {:.2e}  {}  {}  elapsed {}  ETA {}",
-                     state.step, std::to_string(state.total_steps).size(), state.total_steps, state.epoch, learning.loss, learning.grad_norm,
-                     learning.learning_rate, tokens_text(learning.tokens_per_s), step_text(learning.step_s),
-                     format_duration(state.elapsed_s), format_duration(std::ceil(state.left_s.value_or(0))));
+  return fmt::format(
+      "step {:>{}}/{}  epoch {:.2f}  loss {:.4f}  grad norm {:.2f}  lr {:.2e}  {}  {}  elapsed {}  ETA {}", state.step,
+      std::to_string(state.total_steps).size(), state.total_steps, state.epoch, learning.loss, learning.grad_norm,
+      learning.learning_rate, tokens_text(learning.tokens_per_s), step_text(learning.step_s),
+      format_duration(state.elapsed_s), format_duration(std::ceil(state.left_s.value_or(0))));
 }
 
 }  // namespace sluice

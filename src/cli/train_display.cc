@@ -128,20 +128,21 @@ void TrainDisplay::step(const StepReport& report) {
       outputs_.log(line);
     }
   }
-  outputs_.event({{"event", "step"},
-                  {"step", report.step},
-                  {"total_steps", report.total_steps},
-                  {"epoch", report.epoch},
-                  {"loss", report.loss},
-                  {"grad_norm", report.grad_norm},
-                  {"learning_rate", report.learning_rate},
-                  {"tokens", report.num_tokens},
-                  {"seconds", report.seconds},
-                  {"elapsed_s", report.elapsed_s},
-                  {"eta_s", left_s},
-                  {"lanes", lanes_json(lane_shares_)},
-                  {"used_bytes",
-                   {{"device", use.device.used_bytes}, {"host", use.host.used_bytes}, {"drives", use.drives.used_bytes}}}});
+  outputs_.event(
+      {{"event", "step"},
+       {"step", report.step},
+       {"total_steps", report.total_steps},
+       {"epoch", report.epoch},
+       {"loss", report.loss},
+       {"grad_norm", report.grad_norm},
+       {"learning_rate", report.learning_rate},
+       {"tokens", report.num_tokens},
+       {"seconds", report.seconds},
+       {"elapsed_s", report.elapsed_s},
+       {"eta_s", left_s},
+       {"lanes", lanes_json(lane_shares_)},
+       {"used_bytes",
+        {{"device", use.device.used_bytes}, {"host", use.host.used_bytes}, {"drives", use.drives.used_bytes}}}});
   outputs_.tell_of_losses();
 }
 

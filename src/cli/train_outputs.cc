@@ -52,8 +52,7 @@ void TrainOutputs::tell_of_losses() {
   }
   const std::string failure = screen_.failure();
   if (failure.empty() || std::exchange(has_told_of_screen_, true)) return;
-  const std::string text =
-      fmt::format("standard error cannot be written ({}); training goes on without it", failure);
+  const std::string text = fmt::format("standard error cannot be written ({}); training goes on without it", failure);
   if (output_ == TrainOutput::kJson) {
     event({{"event", "warning"}, {"text", text}});
     return;

@@ -131,11 +131,11 @@ void show_end(const TrainingJob& job, const RunPlan& run, const RunSummary& summ
     outputs.message("\n" + end_table(job, run, summary, display.mean_step_tokens()));
   } else if (summary.step_seconds > 0) {
     const SessionUse use = job.session().use();
-    outputs.message(fmt::format("{:.3g} s a step ({:.3g} s planned), {:.0f} tokens/s; at most {} of device memory, {} "
-                                "of host memory, {} on the drives",
-                                summary.step_seconds, run.plan.forecast.step_s,
-                                display.mean_step_tokens() / summary.step_seconds, format_bytes(use.device.peak_bytes),
-                                format_bytes(use.host.peak_bytes), format_bytes(use.drives.peak_bytes)));
+    outputs.message(fmt::format(
+        "{:.3g} s a step ({:.3g} s planned), {:.0f} tokens/s; at most {} of device memory, {} "
+        "of host memory, {} on the drives",
+        summary.step_seconds, run.plan.forecast.step_s, display.mean_step_tokens() / summary.step_seconds,
+        format_bytes(use.device.peak_bytes), format_bytes(use.host.peak_bytes), format_bytes(use.drives.peak_bytes)));
   }
   outputs.message(fmt::format("{} in {}, with loss_curve.svg and {}",
                               job.config().adapter == AdapterKind::kNone ? "model" : "adapter", dir, kTrainLogName));
@@ -155,10 +155,9 @@ void show_finished(const std::string& run_dir, const RunResults& results, TrainO
 
 RunPlan plan_job(const TrainingJob& job, TrainOutputs& outputs, const ProgressSink& progress) {
   const DeviceChoice device = choose_device(job.config().device);
-  RunShape shape{
-      .arch = job.model().arch,
-      .machine = machine_for(job.config(), job.model().arch, device, job.store_directories(), Remeasure::kIfChanged,
-                             progress)};
+  RunShape shape{.arch = job.model().arch,
+                 .machine = machine_for(job.config(), job.model().arch, device, job.store_directories(),
+                                        Remeasure::kIfChanged, progress)};
   shape.default_budgets = budgets_here(shape.machine);
   shape.num_steps = static_cast<std::int64_t>(job.total_steps());
   shape.checkpoints = job.checkpoints();
@@ -175,8 +174,8 @@ RunPlan plan_job(const TrainingJob& job, TrainOutputs& outputs, const ProgressSi
 void show_return(const GoingBack& going, TrainOutputs& outputs) {
   std::string dropped;
   for (const std::string& name : going.dropped) dropped += name + ", ";
-  outputs.message(fmt::format("going back from step {} to step {}: {}what was logged since is dropped",
-                              going.from_step, going.to_step, dropped.empty() ? "" : dropped + "and "));
+  outputs.message(fmt::format("going back from step {} to step {}: {}what was logged since is dropped", going.from_step,
+                              going.to_step, dropped.empty() ? "" : dropped + "and "));
 }
 
 struct Start {

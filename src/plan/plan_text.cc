@@ -142,7 +142,8 @@ class PlanText {
                             {"host", plan_.memory.host, request.budgets.host}};
     if (request.budgets.drives > 0) tiers.push_back({"drives", plan_.memory.drives, request.budgets.drives});
     if (num_columns_ < kTableColumns) {
-      for (const Tier& tier : tiers) line(&tier == tiers.data() ? "Memory" : "", tier_text(tier.name, tier.bytes, tier.budget));
+      for (const Tier& tier : tiers)
+        line(&tier == tiers.data() ? "Memory" : "", tier_text(tier.name, tier.bytes, tier.budget));
       text_ += '\n';
       return;
     }
@@ -282,17 +283,16 @@ std::string render_plan(const Plan& plan, std::size_t num_columns) { return Plan
 PlanSummary summarize(const Plan& plan) {
   const PlanRequest& request = plan.request;
   PlanSummary summary;
-  summary.model = fmt::format("{}, {} parameters, {} in {}; {}", request.model,
-                              format_count(count_parameters(request.arch)), trained_text(request.arch),
-                              dtype_name(request.dtype), describe(request.optimizer));
+  summary.model =
+      fmt::format("{}, {} parameters, {} in {}; {}", request.model, format_count(count_parameters(request.arch)),
+                  trained_text(request.arch), dtype_name(request.dtype), describe(request.optimizer));
   const auto tier = [](std::string_view name, const TierBytes& bytes, std::uint64_t budget_bytes) {
     return fmt::format("{} {} of {}", name, format_bytes(bytes.total()), format_bytes(budget_bytes));
   };
-  summary.outcome =
-      fmt::format("{} of {} tokens, {} each, {} in all; {}, {}", count_of(static_cast<std::size_t>(request.num_steps), "step"),
-                  request.step_tokens(), as_time(plan.forecast.step_s), as_time(plan.run_s()),
-                  tier("device", plan.memory.device, request.budgets.device),
-                  tier("host", plan.memory.host, request.budgets.host));
+  summary.outcome = fmt::format(
+      "{} of {} tokens, {} each, {} in all; {}, {}", count_of(static_cast<std::size_t>(request.num_steps), "step"),
+      request.step_tokens(), as_time(plan.forecast.step_s), as_time(plan.run_s()),
+      tier("device", plan.memory.device, request.budgets.device), tier("host", plan.memory.host, request.budgets.host));
   if (request.budgets.drives > 0) {
     summary.outcome += ", " + tier("drives", plan.memory.drives, request.budgets.drives);
   }

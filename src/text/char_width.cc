@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/char_width.h"
 
-#include <algorithm>
-
 #include <utf8proc.h>
+
+#include <algorithm>
 
 namespace sluice {
 

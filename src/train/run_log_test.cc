@@ -151,9 +151,9 @@ TEST_F(RunLogTest, AFullDriveIsWarnedOfOnceAndEntriesGoOnWhenThereIsRoom) {
   engine.is_full = true;
   train(log, 3, 5);
   log.save();
-  EXPECT_THAT(warnings, ElementsAre(HasSubstr("trainer_log.jsonl misses entries (No space left on device)"),
-                                    HasSubstr("event file"), HasSubstr("trainer_state.json"),
-                                    HasSubstr("loss_curve.svg")));
+  EXPECT_THAT(warnings,
+              ElementsAre(HasSubstr("trainer_log.jsonl misses entries (No space left on device)"),
+                          HasSubstr("event file"), HasSubstr("trainer_state.json"), HasSubstr("loss_curve.svg")));
   EXPECT_THROW(log.save_state(scratch_.path()), IoError);  // of a checkpoint
   engine.is_full = false;
   train(log, 6, 7);
