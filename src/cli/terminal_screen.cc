@@ -25,6 +25,9 @@ constexpr std::size_t kLeastColumns = 20;
 constexpr std::size_t kMostWaitingBytes = 64 * 1024;  // for a terminal that is stopped with Ctrl-S; then work waits too
 constexpr std::size_t kMostEarlyMessages = 1000;
 constexpr int kPatienceMs = 1000;  // with a stream that would block
+// The area's lines are cut, not broken, where the terminal has just become narrower and has not told yet.
+constexpr std::string_view kCutLines = "\033[?7l";
+constexpr std::string_view kBreakLines = "\033[?7h";
 constexpr std::string_view kWarning = "warning:";
 constexpr std::string_view kYellow = "\033[33m";
 constexpr std::string_view kPlain = "\033[0m";
@@ -129,12 +132,14 @@ void TerminalScreen::draw() {
   std::string text;
   if (waiting_.empty() && lines.size() == area_.size() && size.columns == area_columns_ && !lines.empty()) {
     // Line over line, which does not flicker.
-    text = fmt::format("\r\033[{}A", lines.size());
+    text = fmt::format("\r\033[{}A{}", lines.size(), kCutLines);
     for (const std::string& line : lines) text += line + "\033[K\n";
-    text += "\033[J";
+    text += fmt::format("\033[J{}", kBreakLines);
   } else {
     text = erasing(size.columns) + std::exchange(waiting_, {});
+    if (!lines.empty()) text += kCutLines;
     for (const std::string& line : lines) text += line + "\n";
+    if (!lines.empty()) text += kBreakLines;
   }
   area_ = std::move(lines);
   area_columns_ = size.columns;

@@ -35,12 +35,12 @@ TEST_F(TerminalScreenTest, TheAreaIsDrawnOverLineByLineAndOnlyWhereItHasChanged)
   TerminalScreen screen(options());
   screen.set_area(painter_);
   screen.tick();
-  EXPECT_EQ(terminal_.drawn(), "one\ntwo\n");
+  EXPECT_EQ(terminal_.drawn(), "\033[?7lone\ntwo\n\033[?7h");
   screen.tick();
   EXPECT_EQ(terminal_.drawn(), "");
   area_ = {"1", "two"};
   screen.tick();
-  EXPECT_EQ(terminal_.drawn(), "\r\033[2A1\033[K\ntwo\033[K\n\033[J");
+  EXPECT_EQ(terminal_.drawn(), "\r\033[2A\033[?7l1\033[K\ntwo\033[K\n\033[J\033[?7h");
 }
 
 TEST_F(TerminalScreenTest, MessagesAndLogLinesStandAboveTheArea) {
@@ -49,9 +49,9 @@ TEST_F(TerminalScreenTest, MessagesAndLogLinesStandAboveTheArea) {
   screen.tick();
   terminal_.drawn();
   screen.print("saved checkpoint-4");
-  EXPECT_EQ(terminal_.drawn(), "\r\033[2A\033[Jsaved checkpoint-4\none\ntwo\n");
+  EXPECT_EQ(terminal_.drawn(), "\r\033[2A\033[Jsaved checkpoint-4\n\033[?7lone\ntwo\n\033[?7h");
   log_warning("the trace ends here");
-  EXPECT_EQ(terminal_.drawn(), "\r\033[2A\033[Jwarning: the trace ends here\none\ntwo\n");
+  EXPECT_EQ(terminal_.drawn(), "\r\033[2A\033[Jwarning: the trace ends here\n\033[?7lone\ntwo\n\033[?7h");
 }
 
 TEST_F(TerminalScreenTest, NothingOfTheAreaIsLeftAtTheEnd) {
@@ -74,7 +74,7 @@ TEST_F(TerminalScreenTest, AnAreaThatANarrowerTerminalHasBrokenIsErasedWhole) {
   terminal_.drawn();
   terminal_.resize(25);
   screen.tick();
-  EXPECT_EQ(terminal_.drawn(), "\r\033[4A\033[J" + std::string(24, 'x') + "\ntwo\n");
+  EXPECT_EQ(terminal_.drawn(), "\r\033[4A\033[J\033[?7l" + std::string(24, 'x') + "\ntwo\n\033[?7h");
 }
 
 TEST_F(TerminalScreenTest, AnAreaIsNeverTallerThanTheTerminal) {
@@ -115,7 +115,7 @@ TEST_F(TerminalScreenTest, ATerminalThatIsStoppedHoldsNobodyUp) {
   EXPECT_EQ(terminal_.drawn(), "");
   terminal_.go_on();
   screen.tick();
-  EXPECT_EQ(terminal_.drawn(), "later\none\ntwo\n");
+  EXPECT_EQ(terminal_.drawn(), "later\n\033[?7lone\ntwo\n\033[?7h");
 }
 
 TEST_F(TerminalScreenTest, ATerminalThatGoesAwayEndsThePrintingAlone) {

@@ -28,7 +28,7 @@ std::string local_time() {
 
 int open_log_file(const std::string& path, TrainLog::Start start) {
   const int truncate = start == TrainLog::Start::kNew ? O_TRUNC : 0;
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | truncate, 0666);
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | truncate, 0666);
 }
 
 }  // namespace
