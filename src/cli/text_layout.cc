@@ -60,7 +60,7 @@ Choice choose(const StatusLine& line, std::size_t num_columns) {
 std::size_t label_size(std::string_view text) {
   constexpr std::size_t kMostLabel = 16;
   const std::size_t blanks = text.find("  ");
-  if (blanks == std::string_view::npos || blanks > kMostLabel || text.find(' ') != blanks) return 0;
+  if (blanks > kMostLabel || text.find(' ') != blanks) return 0;  // none, too far, or words before it
   return std::min(text.find_first_not_of(' ', blanks), text.size());
 }
 

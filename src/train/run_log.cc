@@ -151,8 +151,10 @@ void RunLog::attempt(std::string_view name, const std::function<void()>& write) 
     write();
   } catch (const IoError& failure) {
     if (!lost_.emplace(name).second) return;
-    log_warning(fmt::format("{} misses entries ({}); training goes on", name,
-                            std::generic_category().message(failure.errno_value())));
+    const std::string why = failure.errno_value() != 0
+                                ? std::generic_category().message(failure.errno_value())  // without advice to stop
+                                : std::string(failure.what());
+    log_warning(fmt::format("{} misses entries ({}); training goes on", name, why));
   }
 }
 
