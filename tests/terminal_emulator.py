@@ -30,18 +30,22 @@ class Terminal:
         self._master, slave = pty.openpty()
         self._rows = rows
         self._set_size()
+        words = [os.path.abspath(words[0]), *words[1:]]
+        whole = {**os.environ, "TERM": "xterm-256color", **(env or {})}
+        whole = {key: value for key, value in whole.items() if value is not None}
         self.pid = os.fork()
         if self.pid == 0:
-            os.setsid()
-            if is_controlling:
-                fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-            for fd in (0, 1, 2):
-                os.dup2(slave, fd)
-            os.closerange(3, 64)
-            if cwd:
-                os.chdir(cwd)
-            whole = {**os.environ, "TERM": "xterm-256color", **(env or {})}
-            os.execve(words[0], words, {key: value for key, value in whole.items() if value is not None})
+            try:
+                os.setsid()
+                if is_controlling:
+                    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+                for fd in (0, 1, 2):
+                    os.dup2(slave, fd)
+                os.closerange(3, 64)
+                os.chdir(cwd or ".")
+                os.execve(words[0], words, whole)
+            finally:
+                os._exit(127)  # never back into the tests
         os.close(slave)
         self.status = None
 
