@@ -116,7 +116,7 @@ void show_end(const TrainingJob& job, const RunPlan& run, const RunSummary& summ
   const std::string& dir = job.config().output_dir;
   outputs.event(end_event(job, run, summary));
   if (summary.end == RunEnd::kInterrupted) {
-    outputs.message(fmt::format("stopped after step {} of {}; everything is kept, go on with: sluice resume {}",
+    outputs.message(fmt::format("stopped after step {} of {}; everything is kept. To go on:\n  sluice resume {}",
                                 summary.steps, job.total_steps(), dir));
     return;
   }
@@ -148,8 +148,8 @@ void show_finished(const std::string& run_dir, const RunResults& results, TrainO
                  {"elapsed_s", results.elapsed_s},
                  {"output_dir", run_dir}});
   outputs.message(
-      fmt::format("the run in {0} is finished: {1} steps in {2}; nothing is left to train. To train it further: sluice "
-                  "resume {0} max_steps={3}",
+      fmt::format("the run in {0} is finished: {1} steps in {2}; nothing is left to train. To train it further:\n  "
+                  "sluice resume {0} max_steps={3}",
                   run_dir, results.steps, time_text(results.elapsed_s), 2 * results.steps));
 }
 

@@ -309,7 +309,7 @@ std::string render_changes(const NoPlanFits& failure, std::size_t num_columns) {
   if (failure.changes().empty()) return paragraph("", "No single change mends this.", columns);
   std::string text;
   for (std::size_t idx = 0; idx < failure.changes().size(); ++idx) {
-    text += paragraph(idx == 0 ? "What would do" : "", failure.changes()[idx].text, columns);
+    text += paragraph(idx == 0 ? "What would do" : "  or", failure.changes()[idx].text, columns);
   }
   return text;
 }
