@@ -153,7 +153,7 @@ AdamBenchResult run_adam_bench(const AdamBenchOptions& options, const ProgressSi
     std::vector<double> updates;
     std::vector<double> copies;
     for (int round = 0; round < options.num_rounds; ++round) {
-      progress.report("bench adam", num_done++, num_all);
+      progress.report({.what = "bench adam", .done = num_done++, .total = num_all, .unit = ProgressUnit::kRounds});
       if (progress.interrupted()) throw Cancelled("the benchmark was interrupted");
       updates.push_back(update_seconds(team, state, round + 2));
       copies.push_back(copy());
@@ -170,7 +170,7 @@ AdamBenchResult run_adam_bench(const AdamBenchOptions& options, const ProgressSi
                             .copy_gb_per_s = copy_rate,
                             .of_copy = gb_per_s(bytes, seconds) / copy_rate});
   }
-  progress.report("bench adam", num_done, num_all);
+  progress.report({.what = "bench adam", .done = num_done, .total = num_all, .unit = ProgressUnit::kRounds});
   return result;
 }
 

@@ -52,7 +52,7 @@ CommitBenchResult run_commit_bench(const CommitBenchOptions& options, const Prog
       lease.use_on(*rig.compute);
       lease.mark_dirty();
       done_bytes += slice_bytes;
-      progress.report("commit", done_bytes, total_bytes);
+      progress.report({.what = "bench commit", .done = done_bytes, .total = total_bytes});
     }
     rig.tier.save_dirty();
     const Stopwatch commit(rig.clock);

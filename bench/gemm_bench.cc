@@ -183,7 +183,8 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
   }
   std::uint64_t num_done = 0;
   for (const Shape3& shape : kShapes) {
-    progress.report("bench gemm", num_done++, std::size(kShapes));
+    progress.report(
+        {.what = "bench gemm", .done = num_done++, .total = std::size(kShapes), .unit = ProgressUnit::kMeasurements});
     if (progress.interrupted()) throw Cancelled("the benchmark was interrupted");
     const GemmPath path =
         options.path && gemm_path_takes(*options.path, shape.dtype) ? *options.path : best_gemm_path(shape.dtype);
@@ -206,7 +207,8 @@ GemmBenchResult run_gemm_bench(const GemmBenchOptions& options, const ProgressSi
     result.peaks.push_back({.path = path, .gflops = median(std::move(found.seen_alone)), .best_gflops = best});
     if (!found.seen_loaded.empty()) result.amx_loaded_gflops = median(std::move(found.seen_loaded));
   }
-  progress.report("bench gemm", num_done, std::size(kShapes));
+  progress.report(
+      {.what = "bench gemm", .done = num_done, .total = std::size(kShapes), .unit = ProgressUnit::kMeasurements});
   return result;
 }
 

@@ -123,9 +123,9 @@ IoBenchResult run_io_bench(const IoBenchOptions& options, const ProgressSink& pr
   std::uint64_t done = 0;
   const auto advance = [&](std::string_view what) {
     done += course.size_bytes();
-    progress.report(what, done, total);
+    progress.report({.what = what, .done = done, .total = total});
   };
-  progress.report("bench io", 0, total);
+  progress.report({.what = "bench io", .done = 0, .total = total});
   course.sweep_gb_per_s(IoOp::kWrite, progress);  // the files are laid out; not counted
   advance("bench io");
 

@@ -173,6 +173,13 @@ void keep(const std::string& path, const nlohmann::json& key, const Machine& mac
 }  // namespace
 
 Machine measure_machine(const MachineBenchOptions& options) {
+  const std::uint64_t total = 2 + options.directories.size();
+  const auto begin = [&options, total](std::uint64_t done) {
+    options.progress.report(
+        {.what = "measuring this machine", .done = done, .total = total, .unit = ProgressUnit::kMeasurements});
+    if (options.progress.interrupted()) throw Cancelled("interrupted while this machine was measured");
+  };
+  begin(0);
   const CpuInfo cpu_info = read_cpu_info();
   const MemoryInfo memory = read_memory_info();
   const std::uint64_t memory_bytes = memory.total_bytes;
@@ -188,6 +195,7 @@ Machine measure_machine(const MachineBenchOptions& options) {
   machine.host = {.size_bytes = memory_bytes,
                   .num_cores = static_cast<std::int64_t>(options.num_threads),
                   .optimizer_bytes_per_s = speed.optimizer_bytes_per_s()};
+  begin(1);
   if (options.device.cuda) {
     machine.name = fmt::format("this machine ({}, {} of memory, {})", cpu_info.model, format_bytes(memory_bytes),
                                options.device.card.name);
@@ -209,6 +217,7 @@ Machine measure_machine(const MachineBenchOptions& options) {
     const EngineChoice choice = choose_engine(options.directories);
     const SteadyClock clock;
     for (const std::string& directory : options.directories) {
+      begin(2 + machine.drives.size());
       const DriveSpeed drive =
           measure_drive({.files = files, .engine = *choice.engine, .caching = choice.caching, .clock = clock},
                         directory, kDriveProbeBytes);
@@ -220,6 +229,7 @@ Machine measure_machine(const MachineBenchOptions& options) {
                                 .endurance_bytes = life_of(directory)});
     }
   }
+  begin(total);
   machine.notes = {"measured here, each part alone"};
   return machine;
 }

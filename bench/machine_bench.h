@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "device/choose_device.h"
 #include "model/architecture.h"
 #include "plan/machine.h"
@@ -23,9 +24,11 @@ struct MachineBenchOptions {
   DeviceChoice device;
   std::int64_t sequence_len = 0;    // of documents
   std::uint64_t scratch_bytes = 0;  // that its kernels will have
+  ProgressSink progress;            // while it is measured
 };
 
-// Takes a few seconds. Throws InvalidInput where a directory is missing, IoError where it cannot be written.
+// Takes a few seconds. Throws InvalidInput where a directory is missing, IoError where it cannot be written, Cancelled
+// where the user stops it.
 Machine measure_machine(const MachineBenchOptions& options);
 
 enum class Remeasure { kIfChanged, kAlways };

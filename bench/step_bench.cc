@@ -107,7 +107,8 @@ void measure_drives(const std::vector<std::string>& directories, const StepBench
   const std::uint64_t moved = std::max(step.read_bytes, step.written_bytes) / drives.size();
   for (std::size_t idx = 0; idx < drives.size(); ++idx) {
     if (progress.interrupted()) return;
-    progress.report("drives", idx, drives.size());
+    progress.report(
+        {.what = "measuring drives", .done = idx, .total = drives.size(), .unit = ProgressUnit::kMeasurements});
     const std::uint64_t most = std::min(kMostBytes, files.free_bytes(directories[idx]) / 2);
     if (most < kLeastBytes) continue;
     try {
@@ -173,7 +174,10 @@ StepBenchResult run_step_bench(const StepBenchOptions& options, const ProgressSi
                  "step " + std::to_string(step));
     ends_ns.push_back(clock.now_ns());
     if (file) file->end_step(static_cast<std::uint64_t>(step), ends_ns.back());
-    progress.report("steps", static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(total));
+    progress.report({.what = "bench step",
+                     .done = static_cast<std::uint64_t>(step),
+                     .total = static_cast<std::uint64_t>(total),
+                     .unit = ProgressUnit::kSteps});
     if (step == options.checkpoint_step) {
       session.commit("step " + std::to_string(step));
       session.keep_snapshot("checkpoint");

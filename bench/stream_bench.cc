@@ -66,7 +66,7 @@ class StreamBench {
   void step(std::uint64_t bytes) {
     if (progress_.interrupted()) throw Cancelled("the benchmark was interrupted; its store was removed");
     done_bytes_ += bytes;
-    progress_.report("bench stream", done_bytes_, work_bytes_);
+    progress_.report({.what = "bench stream", .done = done_bytes_, .total = work_bytes_});
   }
 
   double fill() {

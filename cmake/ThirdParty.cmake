@@ -2,19 +2,15 @@
 # Third-party code. The portable build takes the static archive where Debian ships one, headers only where it can.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 
 add_library(third_party_fmt INTERFACE)
-add_library(third_party_spdlog INTERFACE)
 if(SLUICE_PORTABLE)
   target_link_libraries(third_party_fmt INTERFACE fmt::fmt-header-only)
-  target_link_libraries(third_party_spdlog INTERFACE spdlog::spdlog_header_only fmt::fmt-header-only)
   set(archive_or_shared_suffix .a)
 else()
   target_link_libraries(third_party_fmt INTERFACE fmt::fmt)
-  target_link_libraries(third_party_spdlog INTERFACE spdlog::spdlog)
   set(archive_or_shared_suffix .so)
 endif()
 

@@ -1,15 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines for the person at the terminal, on standard error. Callers format; nothing heavy is included here.
+// Log lines for the person at the terminal. They go to standard error, or to the LogRedirect that lives. Callers
+// format; nothing heavy is included here. Thread-safe.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <string>
 #include <string_view>
 
 namespace sluice {
 
-enum class LogLevel { kDebug, kInfo, kWarning };
+enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning };
 
 void set_log_level(LogLevel level);
+LogLevel log_level();
 void log_debug(std::string_view line);
 void log_warning(std::string_view line);
+
+// "warning: the trace ends here"
+std::string labelled(LogLevel level, std::string_view line);
+
+// While it lives, log lines are given to `sink` instead: one at a time, from any thread. The sink must not log. The
+// latest redirect counts; one that dies gives way to the one before it.
+class LogRedirect {
+ public:
+  using Sink = std::function<void(LogLevel level, std::string_view line)>;
+  explicit LogRedirect(Sink sink);
+  ~LogRedirect();
+  LogRedirect(const LogRedirect&) = delete;
+  LogRedirect& operator=(const LogRedirect&) = delete;
+
+ private:
+  Sink before_;
+};
 
 }  // namespace sluice

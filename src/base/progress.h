@@ -9,10 +9,19 @@
 
 namespace sluice {
 
+// What `done` and `total` count.
+enum class ProgressUnit : std::uint8_t { kBytes, kRows, kSlices, kSteps, kRounds, kMeasurements };
+
+struct WorkProgress {
+  std::string_view what;  // "reading rows"; another name is another piece of work
+  std::uint64_t done = 0;
+  std::uint64_t total = 0;
+  ProgressUnit unit = ProgressUnit::kBytes;
+};
+
 struct ProgressSink {
-  // (what is being done, done, total); called from the working thread, often.
-  std::function<void(std::string_view, std::uint64_t, std::uint64_t)> report = [](std::string_view, std::uint64_t,
-                                                                                  std::uint64_t) {};
+  // Called from the working thread, often.
+  std::function<void(const WorkProgress&)> report = [](const WorkProgress&) {};
   // True once the user has asked to stop.
   std::function<bool()> interrupted = [] { return false; };
 };

@@ -251,7 +251,8 @@ void bench_step(const StepArguments& arguments) {
   const Checkpoint checkpoint(files, engine, folder);
   const ModelDescription model = with_own_head(std::move(described), checkpoint);
   const CheckpointSlices slices(checkpoint, model);
-  RunShape shape{.arch = model.arch, .machine = machine_for(config, model.arch, device, stores, Remeasure::kIfChanged)};
+  RunShape shape{.arch = model.arch,
+                 .machine = machine_for(config, model.arch, device, stores, Remeasure::kIfChanged, display.sink())};
   shape.default_budgets =
       budgets_here(shape.machine, num_threads_of(config), largest_saved_bytes(shape.arch, config.dtype));
   PlanRequest request = plan_request(config, shape);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench_verb.h"
 
+#include <cerrno>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -119,7 +121,7 @@ void bench_stream(const BenchArguments& arguments) {
 }
 
 void bench_commit(const BenchArguments& arguments) {
-  WorkDisplay display;
+  WorkDisplay display(arguments.json ? OutputTime::kMeanwhile : OutputTime::kAfterwards);
   const CommitBenchResult result = run_commit_bench(
       {.directories = arguments.caches,
        .size_bytes = parse_bytes(arguments.size),
@@ -131,7 +133,7 @@ void bench_commit(const BenchArguments& arguments) {
            [json = arguments.json](std::uint64_t step) {
              if (!json) return;
              fmt::print("{{\"committed_step\":{}}}\n", step);
-             std::fflush(stdout);
+             if (std::fflush(stdout) != 0) throw IoError(errno, "standard output cannot be written");
            },
        .afterwards = arguments.keep ? CommitBenchOptions::Afterwards::kKeep : CommitBenchOptions::Afterwards::kRemove},
       display.sink());

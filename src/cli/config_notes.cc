@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/log.h"
+#include "cli/terminal.h"
 
 namespace sluice {
 namespace {
@@ -42,13 +43,18 @@ std::vector<std::string> fold_notes(const std::vector<std::string>& warnings) {
   return lines;
 }
 
-void print_config_notes(const std::vector<std::string>& warnings) {
-  const std::vector<std::string> lines = fold_notes(warnings);
-  for (const std::string& line : lines) fmt::print(stderr, "sluice: {}\n", line);
-  if (lines.size() == warnings.size()) return;
+std::vector<std::string> config_notes(const std::vector<std::string>& warnings) {
+  std::vector<std::string> lines = fold_notes(warnings);
+  const bool is_folded = lines.size() != warnings.size();
+  for (std::string& line : lines) line.insert(0, "sluice: ");
   for (const std::string& warning : warnings) {
-    if (!ignored_key(warning).empty()) log_debug(warning);
+    if (is_folded && !ignored_key(warning).empty()) log_debug(warning);
   }
+  return lines;
+}
+
+void print_config_notes(const std::vector<std::string>& warnings) {
+  for (const std::string& line : config_notes(warnings)) tell(line);
 }
 
 }  // namespace sluice

@@ -137,19 +137,20 @@ void print_files(const DataReport& report) {
   const std::size_t columns = terminal_columns(stdout);
   const std::size_t path_columns = std::max(columns > taken ? columns - taken : 0, kMinPathColumns);
   for (auto& row : rows) row[0] = short_path(row[0], path_columns);
-  fmt::print("{}", render_table(headers, rows));
+  fmt::print("{}", render_table(headers, rows, output_columns()));
   if (report.counts.num_truncated > 0 || report.counts.num_dropped > 0) fmt::print("\n");
   if (report.counts.num_truncated > 0) {
-    fmt::print("cut: longer than {} tokens, what is behind them is lost (--sequence-len)\n", report.sequence_len);
+    print_text(
+        fmt::format("cut: longer than {} tokens, what is behind them is lost (--sequence-len)", report.sequence_len));
   }
-  if (report.counts.num_dropped > 0) fmt::print("dropped: nothing to train on, or none of it before the cut\n");
+  if (report.counts.num_dropped > 0) print_text("dropped: nothing to train on, or none of it before the cut");
 }
 
 void print_lengths(const DataReport& report) {
   const LengthSummary& lengths = report.lengths;
   if (lengths.bins.empty()) return;
-  fmt::print("\ntokens a row: shortest {}, half up to {}, 95 % up to {}, longest {}\n", lengths.shortest,
-             lengths.median, lengths.percentile_95, lengths.longest);
+  print_text(fmt::format("\ntokens a row: shortest {}, half up to {}, 95 % up to {}, longest {}", lengths.shortest,
+                         lengths.median, lengths.percentile_95, lengths.longest));
   std::uint64_t most = 1;
   std::size_t label_width = 0;
   std::size_t count_width = 0;
@@ -173,8 +174,8 @@ void print_lengths(const DataReport& report) {
     fmt::print("  {}{}  {}{}{}\n", std::string(label_width - display_width(labels[i]), ' '), labels[i], bar,
                bar.empty() ? "" : "  ", bin.num_rows);
   }
-  fmt::print("\npacked: {} sequences of {} tokens, {:.1f} % full\n", report.num_sequences, report.sequence_len,
-             report.packing_fill * 100);
+  print_text(fmt::format("\npacked: {} sequences of {} tokens, {:.1f} % full", report.num_sequences,
+                         report.sequence_len, report.packing_fill * 100));
 }
 
 // Rows are other people's: no control character of theirs reaches the terminal.
@@ -207,11 +208,11 @@ std::string_view sample_part(std::string_view text, std::size_t& lines_left, std
 
 void print_samples(const DataReport& report) {
   if (report.samples.empty()) return;
-  const bool colour = is_terminal(stdout);
+  const bool colour = wants_colour(stdout);
   const std::string_view open = colour ? "\033[32m" : "⟦";
   const std::string_view close = colour ? "\033[0m" : "⟧";
-  fmt::print("\nfirst rows, as the model sees them; what it is trained on is {}\n",
-             colour ? "\033[32mgreen\033[0m" : "in ⟦brackets⟧");
+  print_text(fmt::format("\nfirst rows, as the model sees them; what it is trained on is {}",
+                         colour ? "\033[32mgreen\033[0m" : "in ⟦brackets⟧"));
   for (const SampleRow& sample : report.samples) {
     std::string out = fmt::format("\n{}:{}  {} tokens, {} trained\n", sample.file, sample.line, sample.num_tokens,
                                   sample.num_learned_tokens);

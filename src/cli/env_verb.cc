@@ -20,6 +20,7 @@
 #include "base/units.h"
 #include "cli/gpu_report.h"
 #include "cli/terminal.h"
+#include "cli/work_display.h"
 #include "device/choose_device.h"
 #include "io/block_device.h"
 #include "io/choose_engine.h"
@@ -134,7 +135,18 @@ Environment look_around(const EnvOptions& options) {
                     .gpus = look_for_gpus(options.no_measure ? LinkProbe::kNone : LinkProbe::kMeasure),
                     .engine = choose_engine(options.directories, wish),
                     .directories = {}};
+  WorkDisplay display;
+  const ProgressSink progress = display.sink();
+  const auto begin = [&](std::size_t done) {
+    if (options.no_measure) return;
+    progress.report({.what = "measuring",
+                     .done = done,
+                     .total = options.directories.size() + 1,
+                     .unit = ProgressUnit::kMeasurements});
+    if (progress.interrupted()) throw Cancelled("interrupted; nothing was kept");
+  };
   for (const std::string& path : options.directories) {
+    begin(found.directories.size());
     Directory directory{.path = path,
                         .file_system = file_system_name(path),
                         .free_bytes = files.free_bytes(path),
@@ -145,6 +157,7 @@ Environment look_around(const EnvOptions& options) {
     directory.why_not_direct = directory.why_not_measured;
     found.directories.push_back(std::move(directory));
   }
+  begin(options.directories.size());
   if (!options.no_measure) measure_direct(found.directories, files, found.engine);
   return found;
 }
@@ -293,7 +306,9 @@ std::string directories_text(const Environment& found) {
   if (any_measured && found.engine.caching == Caching::kPageCache) {
     notes += "These speeds go through the page cache and may be those of memory.\n";
   }
-  return render_table({"Directory", "File system", "Drives", "Free", "Read", "Write"}, rows) + notes;
+  const std::size_t num_columns = output_columns();
+  return render_table({"Directory", "File system", "Drives", "Free", "Read", "Write"}, rows, num_columns) +
+         (notes.empty() ? "" : wrapped_text(notes, num_columns));
 }
 
 // Each drive once, though several directories may lie on it.
@@ -308,7 +323,7 @@ std::string drives_text(const Environment& found) {
                       life_text(drive.life)});
     }
   }
-  return rows.empty() ? std::string() : "\n" + render_table({"Drive", "Model", "Size", "Life"}, rows);
+  return rows.empty() ? std::string() : "\n" + render_table({"Drive", "Model", "Size", "Life"}, rows, output_columns());
 }
 
 void run_env(EnvOptions options) {
@@ -318,7 +333,8 @@ void run_env(EnvOptions options) {
     // A path may hold bytes that are no UTF-8.
     fmt::print("{}\n", to_json(found).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    fmt::print("{}\n{}{}", machine_text(found), directories_text(found), drives_text(found));
+    fmt::print("{}\n{}{}", wrapped_text(machine_text(found), output_columns()), directories_text(found),
+               drives_text(found));
   }
 }
 

@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "cli/dtype_option.h"
 #include "cli/model_option.h"
@@ -40,7 +40,7 @@ struct EvalArguments {
   bool skip_bad = false;
   std::string host;
   std::string dtype = "bf16";
-  std::size_t threads = std::thread::hardware_concurrency();
+  std::size_t threads = num_usable_cores();
   bool json = false;
 };
 
@@ -95,16 +95,15 @@ void print_evaluation(const Evaluation& result, const EvalArguments& arguments) 
   fmt::print("{}", render_table({"loss", "perplexity", "tokens", "rows"},
                                 {{fmt::format("{:.6f}", result.loss), fmt::format("{:.4f}", result.perplexity()),
                                   std::to_string(result.num_labels), std::to_string(result.rows.num_rows)}}));
-  fmt::print(stderr, "\n{} tokens read at {:.1f}/s; weights {}\n", result.num_tokens, rate,
-             result.streamed ? "streamed from the drive" : "in memory");
+  tell(fmt::format("\n{} tokens read at {:.1f}/s; weights {}", result.num_tokens, rate,
+                   result.streamed ? "streamed from the drive" : "in memory"));
   const auto note = [](std::uint64_t count, const char* what) {
-    if (count > 0) fmt::print(stderr, "note: {} row{} {}\n", count, count == 1 ? "" : "s", what);
+    if (count > 0) tell(fmt::format("note: {} row{} {}", count, count == 1 ? "" : "s", what));
   };
   note(result.rows.num_bad, "could not be used and are left out; sluice data check says why");
   note(result.rows.num_truncated, "cut off at --sequence-len");
   note(result.rows.num_dropped, "left out: nothing in them is trained");
-  if (!std::isfinite(result.loss))
-    fmt::print(stderr, "note: the loss is not a finite number; are the weights whole?\n");
+  if (!std::isfinite(result.loss)) tell("note: the loss is not a finite number; are the weights whole?");
 }
 
 void evaluate(EvalArguments arguments) {

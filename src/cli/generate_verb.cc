@@ -78,7 +78,7 @@ std::unique_ptr<const Tokenizer> find_tokenizer(const GenerateArguments& argumen
   try {
     return find_tokenizer_file(folder) ? load_tokenizer(folder) : nullptr;
   } catch (const Error& error) {
-    fmt::print(stderr, "sluice: ids without their text: {}\n", on_one_line(error.what(), kMaxSentenceBytes));
+    tell(fmt::format("sluice: ids without their text: {}", on_one_line(error.what(), kMaxSentenceBytes)));
     return nullptr;
   }
 }
@@ -150,6 +150,9 @@ class Output {
     if (live_) std::fputs("\n", stdout);
   }
 
+  // Nobody reads any more, or the drive is full.
+  bool is_lost() const { return std::ferror(stdout) != 0; }
+
   const std::vector<std::int32_t>& ids() const { return ids_; }
   const std::string& text() const { return text_; }
 
@@ -190,10 +193,10 @@ std::int64_t choose_capacity(const GenerateArguments& arguments, const Generatio
   const std::int64_t least = prompt_tokens + std::min(new_tokens, kDefaultNewTokens);
   const std::optional<std::int64_t> room = ModelMemory::room_tokens(arch, plan, least);
   if (room && *room < plan.capacity_tokens) {
-    fmt::print(stderr,
-               "sluice: generation_config.json allows {} new tokens, but the memory beside the weights holds {}: raise "
-               "--host for more, or say how many with --max-new-tokens\n",
-               new_tokens, *room - prompt_tokens);
+    tell(fmt::format(
+        "sluice: generation_config.json allows {} new tokens, but the memory beside the weights holds {}: raise "
+        "--host for more, or say how many with --max-new-tokens",
+        new_tokens, *room - prompt_tokens));
   }
   return room.value_or(least);
 }
@@ -209,8 +212,9 @@ void generate(const GenerateArguments& arguments) {
   const GenerationConfig makers = read_makers_wishes(opened.folder(), opened.config());
   const Sampling sampling = choose_sampling(arguments, makers);
   if (!makers.others.empty()) {
-    fmt::print(stderr, "sluice: {} asks for {}, which Sluice does not do: what follows is generated without\n",
-               opened.folder().generation_config.value_or(opened.config().where()), fmt::join(makers.others, ", "));
+    tell(fmt::format("sluice: {} asks for {}, which Sluice does not do: what follows is generated without",
+                     opened.folder().generation_config.value_or(opened.config().where()),
+                     fmt::join(makers.others, ", ")));
   }
   const std::unique_ptr<const Tokenizer> tokenizer = find_tokenizer(arguments, opened.text_folder());
   const std::vector<std::int32_t> prompt = read_prompt(arguments, opened.text_folder(), tokenizer.get());
@@ -236,13 +240,13 @@ void generate(const GenerateArguments& arguments) {
   const double prompt_s = prompt_time.seconds();
 
   Output output(tokenizer.get(), !arguments.json);
-  if (!arguments.json && tokenizer && !arguments.chat) fmt::print("{}", arguments.prompt);
+  if (!arguments.json && tokenizer && !arguments.chat) std::fputs(arguments.prompt.c_str(), stdout);
   Stopwatch write_time(clock);
   const FinishReason reason = continue_document(
       generator, sampler, {.max_new_tokens = max_new_tokens, .end_ids = end_ids(arguments, makers, tokenizer.get())},
       [&](std::int32_t id) {
         output.token(id);
-        return !progress.interrupted();
+        return !progress.interrupted() && !output.is_lost();
       });
   output.finish();
   const double write_s = write_time.seconds();
@@ -260,13 +264,14 @@ void generate(const GenerateArguments& arguments) {
                                               {"prompt_tokens_per_s", rate(prompt.size(), prompt_s)},
                                               {"tokens_per_s", rate(output.ids().size(), write_s)}}
                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  } else {
-    fmt::print(stderr, "\n{} tokens read at {:.1f}/s, {} written at {:.1f}/s; weights {}; stopped: {}{}\n",
-               prompt.size(), rate(prompt.size(), prompt_s), output.ids().size(), rate(output.ids().size(), write_s),
-               memory.streams() ? "streamed from the drive" : "in memory", name(reason),
-               sampling.temperature > 0 ? fmt::format("; seed {}", sampling.seed) : "");
+  } else if (!output.is_lost()) {
+    display.screen().print(
+        fmt::format("\n{} tokens read at {:.1f}/s, {} written at {:.1f}/s; weights {}; stopped: {}{}", prompt.size(),
+                    rate(prompt.size(), prompt_s), output.ids().size(), rate(output.ids().size(), write_s),
+                    memory.streams() ? "streamed from the drive" : "in memory", name(reason),
+                    sampling.temperature > 0 ? fmt::format("; seed {}", sampling.seed) : ""));
   }
-  if (reason == FinishReason::kInterrupted) throw Cancelled("interrupted");
+  if (reason == FinishReason::kInterrupted && !output.is_lost()) throw Cancelled("interrupted");
 }
 
 }  // namespace

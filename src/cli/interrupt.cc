@@ -20,7 +20,6 @@ std::atomic<bool> guarded{false};
 static_assert(std::atomic<int>::is_always_lock_free);
 
 constexpr int kExitCode = 130;  // as for Cancelled
-constexpr std::string_view kFirst = "\nsluice: stopping in good order; once more ends it at once\n";
 constexpr std::string_view kSecond = "\nsluice: ended at once; what was committed is kept\n";
 
 // Where nobody reads, nobody is told: ending must not hang on a full pipe.
@@ -38,7 +37,6 @@ void handle(int signal) {
     say(kSecond);
     ::_exit(kExitCode);
   }
-  say(kFirst);
   errno = errno_value;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "cli/run.h"
 
@@ -31,5 +32,6 @@ void share_arenas_within_ulimit() {
 int main(int argc, char** argv) {
   open_standard_streams();
   share_arenas_within_ulimit();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that is gone ends what is printed, not the work
   return sluice::run_command_line(argc, argv);
 }

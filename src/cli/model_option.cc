@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "cli/spendable_memory.h"
+#include "cli/terminal.h"
 
 namespace sluice {
 
@@ -35,8 +36,8 @@ std::uint64_t host_budget(const std::string& size, std::size_t num_threads) {
   if (size.empty()) return memory.bytes / 10 * 8;
   const std::uint64_t given_bytes = parse_bytes(size);
   if (memory.limit.empty() || given_bytes <= memory.bytes) return given_bytes;
-  fmt::print(stderr, "sluice: of --host {} only {} are to be had within the limit ({})\n", format_bytes(given_bytes),
-             format_bytes(memory.bytes), memory.limit);
+  tell(fmt::format("sluice: of --host {} only {} are to be had within the limit ({})", format_bytes(given_bytes),
+                   format_bytes(memory.bytes), memory.limit));
   return memory.bytes;
 }
 

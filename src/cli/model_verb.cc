@@ -80,7 +80,7 @@ void print_report(const ModelReport& report, const TextReport& text) {
   rows.push_back({"tokenizer", drawn(text.tokenizer)});
   rows.push_back({"chat template", drawn(text.chat_template)});
   rows.push_back({"supported", support(report, text)});
-  fmt::print("{}", render_table({"model", report.folder}, rows));
+  fmt::print("{}", render_table({"model", report.folder}, rows, output_columns()));
   if (!report.slices.empty()) {
     std::vector<std::vector<std::string>> slices;
     slices.reserve(report.slices.size());
@@ -88,7 +88,7 @@ void print_report(const ModelReport& report, const TextReport& text) {
       slices.push_back({slice.name, std::to_string(slice.count), format_count(slice.num_parameters),
                         format_bytes(slice.bf16_bytes)});
     }
-    fmt::print("\n{}", render_table({"slice", "number", "parameters each", "bf16 each"}, slices));
+    fmt::print("\n{}", render_table({"slice", "number", "parameters each", "bf16 each"}, slices, output_columns()));
   }
   for (const auto& reason : {report.unsupported, text.tokenizer.unsupported, text.chat_template.unsupported}) {
     if (reason) fmt::print("\n{}\n", on_one_line(*reason, kMaxSentenceBytes));

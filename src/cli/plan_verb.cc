@@ -8,8 +8,8 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -90,8 +90,8 @@ ModelDescription with_head_of(const std::string& folder, ModelDescription model)
     const Checkpoint checkpoint(files, engine, folder);
     return with_own_head(model, checkpoint);
   } catch (const Error& error) {
-    fmt::print(stderr, "sluice: planned with a tied head, as config.json has it: {}\n",
-               on_one_line(error.what(), kMaxSentenceBytes));
+    tell(fmt::format("sluice: planned with a tied head, as config.json has it: {}",
+                     on_one_line(error.what(), kMaxSentenceBytes)));
     return model;
   }
 }
@@ -147,14 +147,15 @@ std::uint64_t bytes_or(const std::string& text, std::uint64_t otherwise) {
   return text.empty() ? otherwise : parse_bytes(text);
 }
 
-Machine find_machine(const PlanArguments& arguments, const Architecture& arch) {
+Machine find_machine(const PlanArguments& arguments, const Architecture& arch, const ProgressSink& progress) {
   if (arguments.machine.empty()) {
     MachineBenchOptions options{.directories = arguments.caches,
                                 .num_threads = std::max<std::size_t>(arguments.threads, 1),
                                 .arch = &arch,
                                 .batch_tokens = arguments.sequence_len * arguments.micro_batch_size,
                                 .device = choose_device(parse_device_option(arguments.device)),
-                                .sequence_len = arguments.sequence_len};
+                                .sequence_len = arguments.sequence_len,
+                                .progress = progress};
     if (options.device.cuda) {
       options.scratch_bytes = kernel_scratch_bytes(
           arch, {options.sequence_len, options.batch_tokens, options.device.card.has_cudnn_gradients},
@@ -193,10 +194,10 @@ OptimizerState parse_optimizer(const std::string& text) {
   throw InvalidInput(fmt::format("--optimizer is '{}'; expected one of {}", text, optimizer_state_names()));
 }
 
-PlanRequest request_of_flags(const PlanArguments& arguments) {
+PlanRequest request_of_flags(const PlanArguments& arguments, const ProgressSink& progress) {
   if (arguments.model.empty()) throw InvalidInput("there is nothing to plan: name a configuration, or --model");
   PlanRequest request{.model = arguments.model, .arch = find_architecture(arguments)};
-  request.machine = find_machine(arguments, request.arch);
+  request.machine = find_machine(arguments, request.arch, progress);
   request.num_devices = arguments.devices > 0 ? arguments.devices : request.machine.num_devices;
   request.dtype = parse_dtype_option(arguments.dtype);
   request.optimizer = parse_optimizer(arguments.optimizer);
@@ -213,12 +214,11 @@ PlanRequest request_of_flags(const PlanArguments& arguments) {
 }
 
 // The data is read as a run would, in a folder that is gone afterwards.
-void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& shape) {
+void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& shape, const ProgressSink& progress) {
   const ScratchFolder folder("plan");
   config.output_dir = folder.path();
   config.cache.clear();
-  WorkDisplay display;
-  const TrainingJob job(config, JobStart::kNew, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, display.sink());
+  const TrainingJob job(config, JobStart::kNew, arguments.skip_bad ? BadRows::kSkip : BadRows::kRefuse, progress);
   shape.num_steps = static_cast<std::int64_t>(job.total_steps());
   shape.checkpoints = job.checkpoints();
 }
@@ -233,7 +233,7 @@ void refuse_model_as_config(const std::string& config) {
                                  config, is_shape ? "a known shape" : "a directory"));
 }
 
-PlanRequest request_of_config(const PlanArguments& arguments) {
+PlanRequest request_of_config(const PlanArguments& arguments, const ProgressSink& progress) {
   refuse_model_as_config(arguments.config);
   const ReadConfig read =
       read_train_config(with_home(arguments.config, "config", home_folder), arguments.overrides, home_folder);
@@ -245,7 +245,7 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
   if (arguments.machine.empty()) {
     shape.machine =
         machine_for(config, shape.arch, choose_device(config.device), TrainingJob::store_directories_of(config),
-                    arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged);
+                    arguments.remeasure ? Remeasure::kAlways : Remeasure::kIfChanged, progress);
     shape.default_budgets =
         budgets_here(shape.machine, num_threads_of(config), largest_saved_bytes(shape.arch, config.dtype));
   } else {
@@ -255,25 +255,29 @@ PlanRequest request_of_config(const PlanArguments& arguments) {
   shape.num_devices = arguments.devices > 0 ? arguments.devices : shape.machine.num_devices;
   // Also for epochs that end in a checkpoint.
   if (!config.max_steps || config.save_strategy == RunStrategy::kEpoch) {
-    count_steps(config, arguments, shape);
+    count_steps(config, arguments, shape, progress);
   } else {
     shape.num_steps = static_cast<std::int64_t>(*config.max_steps);
     shape.checkpoints = run_checkpoints(config, *config.max_steps, {});
   }
   for (const std::string& note : run_notes(config, shape.arch, static_cast<std::uint64_t>(shape.num_steps))) {
-    fmt::print(stderr, "note: {}\n", note);
+    tell("note: " + note);
   }
   return plan_request(config, shape);
 }
 
 void run_plan(const PlanArguments& arguments) {
   const bool of_config = !arguments.config.empty();
-  const std::size_t num_columns = terminal_columns(stdout);
+  const std::size_t num_columns = std::min(output_columns(), terminal_columns(stdout));
   const auto print = [](const nlohmann::ordered_json& json) {
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   };
   try {
-    const PlanRequest request = of_config ? request_of_config(arguments) : request_of_flags(arguments);
+    std::optional<WorkDisplay> display(std::in_place);
+    const ProgressSink progress = display->sink();
+    const PlanRequest request =
+        of_config ? request_of_config(arguments, progress) : request_of_flags(arguments, progress);
+    display.reset();  // what is printed follows
     const Plan plan = of_config ? plan_run(request, 1).plan : make_plan(request);
     if (arguments.machine.empty()) require_memory_here(plan, arguments.threads);
     if (arguments.json) {

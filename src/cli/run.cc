@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -9,9 +12,9 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
-#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -31,6 +34,7 @@
 #include "cli/plan_verb.h"
 #include "cli/store_verb.h"
 #include "cli/template_verb.h"
+#include "cli/terminal.h"
 #include "cli/tokenize_verb.h"
 #include "cli/train_verb.h"
 #include "format/json_text.h"
@@ -38,10 +42,17 @@
 namespace sluice {
 namespace {
 
+// Whether standard output is a pipe that nobody reads any more, as behind `sluice env | head -1`.
+bool has_no_reader() {
+  pollfd out{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 /** What stdio still holds is written here, not at exit, where a full disk would go unnoticed. */
 int end_output() {
   const bool has_failed = std::ferror(stdout) != 0;
   if (std::fflush(stdout) == 0 && !has_failed) return 0;
+  if (has_no_reader()) return 0;  // who has read enough needs no message
   std::fprintf(stderr, "sluice: standard output is not whole: %s\n",
                has_failed ? "an earlier write failed" : std::strerror(errno));
   return 1;
@@ -49,7 +60,7 @@ int end_output() {
 
 // What is told is one line, whatever a file's names and texts brought into it.
 int report(const std::exception& error, int exit_code) {
-  std::fprintf(stderr, "sluice: %s\n", on_one_line(error.what(), kMaxSentenceBytes).c_str());
+  tell("sluice: " + on_one_line(error.what(), kMaxSentenceBytes));
   return exit_code;
 }
 
@@ -102,6 +113,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return report(std::runtime_error("there is not enough memory for this; free some, or give a smaller input"), 1);
   } catch (const std::system_error& error) {
+    if (error.code().value() == EPIPE && has_no_reader()) return 0;  // of printing
     if (error.code() != std::errc::resource_unavailable_try_again) return report(error, 1);
     return report(std::runtime_error("the system starts no more threads: ask for fewer (threads), or raise its limits "
                                      "(ulimit -u for their number, ulimit -v for their memory, a container's pids)"),

@@ -26,14 +26,16 @@ std::uint64_t held_bytes(const std::string& directory) {
 }  // namespace
 
 Machine machine_for(const TrainConfig& config, const Architecture& arch, const DeviceChoice& device,
-                    const std::vector<std::string>& store_directories, Remeasure remeasure) {
+                    const std::vector<std::string>& store_directories, Remeasure remeasure,
+                    const ProgressSink& progress) {
   MachineBenchOptions options{.directories = drive_directories(config),
                               .num_threads = num_threads_of(config),
                               .arch = &arch,
                               .batch_tokens = static_cast<std::int64_t>(config.sequence_len) *
                                               static_cast<std::int64_t>(config.micro_batch_size),
                               .device = device,
-                              .sequence_len = static_cast<std::int64_t>(config.sequence_len)};
+                              .sequence_len = static_cast<std::int64_t>(config.sequence_len),
+                              .progress = progress};
   if (device.cuda) {
     options.scratch_bytes =
         kernel_scratch_bytes(arch, {options.sequence_len, options.batch_tokens, device.card.has_cudnn_gradients},

@@ -12,7 +12,8 @@ namespace sluice {
 
 // Space on the drives counts what the run's own store holds there already. The directories of the store may be missing.
 Machine machine_for(const TrainConfig& config, const Architecture& arch, const DeviceChoice& device,
-                    const std::vector<std::string>& store_directories, Remeasure remeasure);
+                    const std::vector<std::string>& store_directories, Remeasure remeasure,
+                    const ProgressSink& progress);
 
 // What a run here takes where its configuration does not say. `beside_bytes`: of host memory, what it has beside them.
 TierBudgets budgets_here(const Machine& machine, std::size_t num_threads, std::uint64_t beside_bytes);

@@ -72,7 +72,7 @@ void print_table(const StoreReport& report) {
   for (std::size_t i = 0; i < report.drive_bytes_written.size(); ++i) {
     rows.push_back({fmt::format("written to drive {}", i), format_bytes(report.drive_bytes_written[i])});
   }
-  fmt::print("{}\n", render_table({"store", ""}, rows));
+  fmt::print("{}\n", render_table({"store", ""}, rows, output_columns()));
   for (const StoreFinding& finding : report.findings) {
     fmt::print("{}: {}{}\n", kind_name(finding.kind), finding.text, finding.repaired ? " (repaired)" : "");
   }

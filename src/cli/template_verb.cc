@@ -79,7 +79,7 @@ void add_setting(Json& variables, const std::string& setting) {
 }
 
 void print_masked(const RenderedChat& chat) {
-  const bool colour = is_terminal(stdout);
+  const bool colour = wants_colour(stdout);
   const std::string_view open = colour ? "\033[32m" : "⟦";
   const std::string_view close = colour ? "\033[0m" : "⟧";
   std::string out;

@@ -8,6 +8,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -18,12 +20,11 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kDefaultColumns = 80;
-constexpr std::size_t kMinBarCells = 8;
-constexpr std::size_t kMaxBarCells = 40;
+constexpr std::size_t kMinBarCells = 10;
+constexpr std::size_t kMaxBarCells = 42;
 constexpr std::size_t kEighths = 8;
+constexpr std::size_t kLeastTextColumns = 16;  // of a table's column that is broken into lines
 constexpr double kLongestDurationS = 100.0 * 3600;
-
-bool starts_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
 std::string repeated(std::string_view piece, std::size_t count) {
   std::string text;
@@ -31,28 +32,73 @@ std::string repeated(std::string_view piece, std::size_t count) {
   return text;
 }
 
+bool is_set(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
 double fraction_done(const ProgressState& state) {
-  if (state.done_bytes >= state.total_bytes) return 1.0;
-  return static_cast<double>(state.done_bytes) / static_cast<double>(state.total_bytes);
+  if (state.done >= state.total) return 1.0;
+  return static_cast<double>(state.done) / static_cast<double>(state.total);
 }
 
-std::string framed_bar(double fraction, std::size_t num_cells) {
-  const std::string filled = render_bar(fraction, num_cells);
-  return "▕" + filled + std::string(num_cells - display_width(filled), ' ') + "▏";
+std::string_view plural(ProgressUnit unit) {
+  switch (unit) {
+    case ProgressUnit::kBytes:
+      return "bytes";
+    case ProgressUnit::kRows:
+      return "rows";
+    case ProgressUnit::kSlices:
+      return "slices";
+    case ProgressUnit::kSteps:
+      return "steps";
+    case ProgressUnit::kRounds:
+      return "rounds";
+    case ProgressUnit::kMeasurements:
+      return "measurements";
+  }
+  return "";
 }
 
-std::string duration(double seconds) {
-  if (seconds >= kLongestDurationS) return "over 99 h";
-  const auto whole = static_cast<std::int64_t>(std::ceil(seconds));
-  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+// "1.50 of 2.78 GiB", "512 MiB of 2.78 GiB", "3 of 9 slices"
+std::string amounts(const ProgressState& state) {
+  const std::uint64_t done = std::min(state.done, state.total);
+  if (state.unit != ProgressUnit::kBytes) {
+    return fmt::format("{} of {} {}", format_whole(done), format_whole(state.total), plural(state.unit));
+  }
+  const std::string total = format_bytes(state.total);
+  std::string part = format_bytes(done);
+  const std::string_view unit = std::string_view(total).substr(std::min(total.find(' '), total.size()));
+  if (part.ends_with(unit)) part.resize(part.size() - unit.size());
+  return fmt::format("{} of {}", part, total);
+}
+
+// So that the bar beside them does not jump about.
+std::size_t widest_amounts(const ProgressState& state) {
+  ProgressState end = state;
+  end.done = state.total;
+  return display_width(amounts(end)) + (state.unit == ProgressUnit::kBytes ? 4 : 0);  // of another unit
+}
+
+// Nothing for what is counted in a few large pieces.
+std::string rate(const ProgressState& state) {
+  if (state.elapsed_s <= 0) return "";
+  const double per_s = static_cast<double>(state.moved) / state.elapsed_s;
+  switch (state.unit) {
+    case ProgressUnit::kBytes:
+      return per_s >= 1e9 ? fmt::format("{:.2f} GB/s", per_s * 1e-9) : fmt::format("{:.1f} MB/s", per_s * 1e-6);
+    case ProgressUnit::kRows:
+      return fmt::format("{:.0f} rows/s", per_s);
+    default:
+      return "";
+  }
 }
 
 std::string time_left(const ProgressState& state) {
-  if (state.done_bytes >= state.total_bytes) return "in " + duration(state.elapsed_s);
-  if (state.moved_bytes == 0) return "ETA -:--";
-  const auto left_bytes = static_cast<double>(state.total_bytes - state.done_bytes);
-  return "ETA " + duration(state.elapsed_s * left_bytes / static_cast<double>(state.moved_bytes));
+  if (state.moved == 0) return "ETA -:--";
+  const auto left = static_cast<double>(state.total - std::min(state.done, state.total));
+  const double left_s = std::ceil(state.elapsed_s * left / static_cast<double>(state.moved));
+  return "ETA " + (left_s < kLongestDurationS ? format_duration(left_s) : std::string("over 99 h"));
 }
 
 // "12", "-3.5", "97 %", "2.31 GB/s"; a column of such reads best with the ends aligned.
@@ -76,6 +122,37 @@ std::string_view cell_of(const std::vector<std::string>& row, std::size_t column
   return column_idx < row.size() ? std::string_view(row[column_idx]) : std::string_view();
 }
 
+// Narrows the widest column of text until the table fits. False where that would leave it illegible.
+bool narrow(std::vector<Column>& columns, std::size_t num_columns) {
+  std::size_t total = columns.empty() ? 0 : 2 * (columns.size() - 1);
+  std::optional<std::size_t> widest;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    total += columns[i].width;
+    if (!columns[i].numeric && (!widest || columns[i].width > columns[*widest].width)) widest = i;
+  }
+  if (total <= num_columns) return true;
+  const std::size_t excess = total - num_columns;
+  if (!widest || columns[*widest].width < excess + kLeastTextColumns) return false;
+  columns[*widest].width -= excess;
+  return true;
+}
+
+// A row below the other, each as lines of "header  cell".
+std::string render_records(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows,
+                           std::size_t num_columns) {
+  std::size_t width = 0;
+  for (const std::string& header : headers) width = std::max(width, display_width(header));
+  std::string text;
+  for (const std::vector<std::string>& row : rows) {
+    if (!text.empty()) text += "\n";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(width - display_width(headers[i]) + 2, ' ');
+      text += wrapped_text(headers[i] + padding + row[i], num_columns, width + 2);
+    }
+  }
+  return text;
+}
+
 std::vector<Column> lay_out(const std::vector<std::string>& headers,
                             const std::vector<std::vector<std::string>>& rows) {
   std::vector<Column> columns(headers.size());
@@ -93,11 +170,12 @@ std::vector<Column> lay_out(const std::vector<std::string>& headers,
   return columns;
 }
 
-std::string render_row(const std::vector<std::string>& row, const std::vector<Column>& columns) {
+std::string render_line(const std::vector<std::string>& row, const std::vector<Column>& columns) {
   std::string line;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const std::string_view cell = cell_of(row, i);
-    const std::string padding(columns[i].width - display_width(cell), ' ');
+    const std::size_t width = display_width(cell);
+    const std::string padding(columns[i].width > width ? columns[i].width - width : 0, ' ');
     if (i > 0) line += "  ";
     if (columns[i].numeric) line += padding;
     line += cell;
@@ -107,9 +185,31 @@ std::string render_row(const std::vector<std::string>& row, const std::vector<Co
   return line + "\n";
 }
 
+// As many lines as its longest cell takes.
+std::string render_row(const std::vector<std::string>& row, const std::vector<Column>& columns) {
+  std::vector<std::vector<std::string>> lines(1);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const std::vector<std::string> parts = wrapped(cell_of(row, i), columns[i].width);
+    if (parts.size() > lines.size()) lines.resize(parts.size());
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      lines[part].resize(columns.size());
+      lines[part][i] = parts[part];
+    }
+  }
+  std::string text;
+  for (const std::vector<std::string>& line : lines) text += render_line(line, columns);
+  return text;
+}
+
 }  // namespace
 
 bool is_terminal(std::FILE* stream) { return ::isatty(::fileno(stream)) == 1; }
+
+bool can_redraw(std::FILE* stream) {
+  return is_terminal(stream) && is_set("TERM") && std::string_view(std::getenv("TERM")) != "dumb";
+}
+
+bool wants_colour(std::FILE* stream) { return can_redraw(stream) && !is_set("NO_COLOR"); }
 
 std::size_t terminal_columns(std::FILE* stream) {
   winsize size{};
@@ -117,15 +217,14 @@ std::size_t terminal_columns(std::FILE* stream) {
   return size.ws_col;
 }
 
-std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_code_point));
-}
+std::size_t output_columns() { return is_terminal(stdout) ? terminal_columns(stdout) - 1 : SIZE_MAX; }
 
-std::string_view clipped(std::string_view text, std::size_t width) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (starts_code_point(text[i]) && width-- == 0) return text.substr(0, i);
-  }
-  return text;
+void print_text(std::string_view text) { fmt::print("{}", wrapped_text(text, output_columns())); }
+
+void tell(std::string_view line) {
+  const std::size_t num_columns = is_terminal(stderr) ? terminal_columns(stderr) - 1 : SIZE_MAX;
+  const std::string whole = wrapped_text(line, num_columns, 2);
+  std::fwrite(whole.data(), 1, whole.size(), stderr);
 }
 
 std::string render_bar(double fraction, std::size_t num_cells) {
@@ -134,65 +233,76 @@ std::string render_bar(double fraction, std::size_t num_cells) {
   return repeated("█", eighths / kEighths) + std::string(kPartial[eighths % kEighths]);
 }
 
+std::string framed_bar(double fraction, std::size_t num_columns) {
+  const std::size_t num_cells = num_columns > 2 ? num_columns - 2 : 0;
+  const std::string filled = render_bar(fraction, num_cells);
+  return "▕" + filled + std::string(num_cells - display_width(filled), ' ') + "▏";
+}
+
+std::string render_curve(std::span<const double> values, std::size_t num_cells) {
+  constexpr std::array<std::string_view, kEighths> kHeights{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  num_cells = std::min(num_cells, values.size());
+  std::vector<double> means;
+  for (std::size_t cell = 0; cell < num_cells; ++cell) {
+    const std::size_t begin = cell * values.size() / num_cells;
+    const std::size_t end = (cell + 1) * values.size() / num_cells;
+    double sum = 0;
+    for (const double value : values.subspan(begin, end - begin)) sum += value;
+    means.push_back(sum / static_cast<double>(end - begin));
+  }
+  if (means.empty()) return {};
+  const auto [lowest, highest] = std::minmax_element(means.begin(), means.end());
+  const double span = *highest - *lowest;
+  std::string text;
+  for (const double mean : means) {
+    const double height = span > 0 && std::isfinite(span) ? (mean - *lowest) / span : 0;
+    text += kHeights[static_cast<std::size_t>(std::lround(height * (kEighths - 1)))];
+  }
+  return text;
+}
+
+std::string format_duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::clamp(seconds, 0.0, 1e15));
+  if (whole >= static_cast<std::int64_t>(kLongestDurationS)) {
+    return fmt::format("{} d {} h", whole / 86400, whole / 3600 % 24);
+  }
+  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+std::string format_whole(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, 1, ',');
+  return text;
+}
+
 std::string render_progress(const ProgressState& state, std::size_t num_columns) {
   const double fraction = fraction_done(state);
-  // Fields of fixed width, so that the line does not jump about.
-  const std::string figures =
-      fmt::format("{:>3} %  {:>11} / {}  {:>6.2f} GB/s  {}", static_cast<int>(fraction * 100),
-                  format_bytes(std::min(state.done_bytes, state.total_bytes)), format_bytes(state.total_bytes),
-                  gb_per_s(state.moved_bytes, state.elapsed_s), time_left(state));
-  const std::size_t room = num_columns > 0 ? num_columns - 1 : 0;
-  // What the time left may still grow to, two blanks on each side of the bar, and the ends of the bar.
-  const std::size_t reserve = display_width("ETA over 99 h") - display_width(time_left(state)) + 4 + 2;
-  const std::size_t taken = display_width(state.label) + display_width(figures) + reserve;
-  std::string line = state.label + "  ";
-  if (room >= taken + kMinBarCells) line += framed_bar(fraction, std::min(room - taken, kMaxBarCells)) + "  ";
-  line += figures;
-  return std::string(clipped(line, room));
+  StatusLine line{.label = state.label,
+                  .fields = {{fmt::format("{:>3} %", static_cast<int>(fraction * 100))},
+                             {.text = fmt::format("{:>{}}", amounts(state), widest_amounts(state)),
+                              .brief = amounts(state),
+                              .rank = 2},
+                             {.text = fmt::format("{:>10}", rate(state)), .rank = 3},
+                             {.text = fmt::format("{:<11}", time_left(state)), .brief = time_left(state), .rank = 1}},
+                  .cells = [fraction](std::size_t num_cells) { return framed_bar(fraction, num_cells); },
+                  .least_cells = kMinBarCells,
+                  .most_cells = kMaxBarCells};
+  if (rate(state).empty()) line.fields.erase(line.fields.begin() + 2);
+  return fit(line, num_columns);
 }
 
-ProgressBar::ProgressBar(const Clock& clock, std::FILE* stream)
-    : clock_(clock), stream_(stream), visible_(is_terminal(stream)) {}
-
-void ProgressBar::update(std::string_view label, std::uint64_t done_bytes, std::uint64_t total_bytes) {
-  if (!visible_) return;
-  if (line_open_ && label != state_.label) finish();
-  const std::int64_t now_ns = clock_.now_ns();
-  const bool first = !line_open_;
-  if (first) {
-    start_ns_ = now_ns;
-    first_done_bytes_ = done_bytes;
-    drawn_width_ = 0;
-    line_open_ = true;
-  }
-  state_ = {.label = std::string(label),
-            .done_bytes = done_bytes,
-            .total_bytes = total_bytes,
-            .moved_bytes = done_bytes - std::min(done_bytes, first_done_bytes_),
-            .elapsed_s = static_cast<double>(now_ns - start_ns_) * 1e-9};
-  if (first || now_ns - last_draw_ns_ >= kRedrawNs) draw();
+std::string progress_text(const ProgressState& state) {
+  std::string text =
+      fmt::format("{}: {} %, {}", state.label, static_cast<int>(fraction_done(state) * 100), amounts(state));
+  if (const std::string speed = rate(state); !speed.empty()) text += ", " + speed;
+  return text + ", " + time_left(state);
 }
 
-void ProgressBar::draw() {
-  last_draw_ns_ = clock_.now_ns();
-  const std::string line = render_progress(state_, terminal_columns(stream_));
-  const std::size_t width = display_width(line);
-  const std::string rubbed_out(drawn_width_ > width ? drawn_width_ - width : 0, ' ');
-  drawn_width_ = width;
-  std::fputs(("\r" + line + rubbed_out).c_str(), stream_);
-  std::fflush(stream_);
-}
-
-void ProgressBar::finish() {
-  if (!line_open_) return;
-  draw();
-  std::fputs("\n", stream_);
-  std::fflush(stream_);
-  line_open_ = false;
-}
-
-std::string render_table(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows) {
-  const std::vector<Column> columns = lay_out(headers, rows);
+std::string render_table(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows,
+                         std::size_t num_columns) {
+  std::vector<Column> columns = lay_out(headers, rows);
+  if (!narrow(columns, num_columns)) return render_records(headers, rows, num_columns);
   std::string underline;
   for (const Column& column : columns) {
     if (!underline.empty()) underline += "  ";

@@ -1,162 +1,140 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/terminal.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/ioctl.h>
-#include <termios.h>
-#include <unistd.h>
+#include <string>
+#include <vector>
 
-#include <algorithm>
-#include <array>
-
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/units.h"
+#include "cli/pseudo_terminal.h"
+#include "cli/work_display.h"
 
 namespace sluice {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
+using testing::ElementsAre;
+using testing::HasSubstr;
 
 ProgressState half_way() {
-  return {.label = "copying", .done_bytes = kGiB, .total_bytes = 2 * kGiB, .moved_bytes = kGiB, .elapsed_s = 0.5};
+  return {.label = "copying", .done = kGiB, .total = 2 * kGiB, .moved = kGiB, .elapsed_s = 0.5};
 }
 
-TEST(RenderProgress, ShowsLabelBarPercentSizesRateAndTimeLeft) {
+TEST(RenderProgress, ShowsLabelBarPercentAmountsRateAndTimeLeft) {
   EXPECT_EQ(render_progress(half_way(), 93),
-            "copying  ▕████████████▌            ▏   50 %        1 GiB / 2 GiB    2.15 GB/s  ETA 0:01");
+            "copying  ▕█████████████████                 ▏   50 %      1 of 2 GiB   2.15 GB/s  ETA 0:01   ");
+}
+
+TEST(RenderProgress, CountsInItsUnit) {
+  ProgressState state{
+      .label = "weights", .done = 4, .total = 9, .moved = 4, .elapsed_s = 1, .unit = ProgressUnit::kSlices};
+  EXPECT_EQ(render_progress(state, 50), "weights   44 %  4 of 9 slices  ETA 0:02   ");
+  EXPECT_EQ(progress_text(state), "weights: 44 %, 4 of 9 slices, ETA 0:02");
+  state.unit = ProgressUnit::kRows;
+  EXPECT_EQ(progress_text(state), "weights: 44 %, 4 of 9 rows, 4 rows/s, ETA 0:02");
 }
 
 TEST(RenderProgress, NeverReachesTheLastColumn) {
   ProgressState state = half_way();
   state.label = "größe";
   for (std::size_t columns = 0; columns < 200; ++columns) {
-    EXPECT_LT(display_width(render_progress(state, columns)), std::max<std::size_t>(columns, 1));
+    EXPECT_LE(display_width(render_progress(state, columns)), columns);
   }
 }
 
-TEST(RenderProgress, ANarrowTerminalLosesTheBarFirst) {
-  EXPECT_EQ(render_progress(half_way(), 62), "copying   50 %        1 GiB / 2 GiB    2.15 GB/s  ETA 0:01");
-  EXPECT_EQ(render_progress(half_way(), 16), "copying   50 % ");
-}
-
-TEST(RenderProgress, ShowsHundredPercentAndTheTimeTakenOnlyAtTheEnd) {
-  ProgressState state = half_way();
-  state.elapsed_s = 3725;
-  state.done_bytes = state.total_bytes - 1;
-  EXPECT_NE(render_progress(state, 100).find(" 99 %"), std::string::npos);
-  state.done_bytes = state.total_bytes;
-  EXPECT_NE(render_progress(state, 100).find("100 %"), std::string::npos);
-  EXPECT_TRUE(render_progress(state, 100).ends_with("in 1:02:05"));
+TEST(RenderProgress, ANarrowTerminalLosesBarRateAmountsAndTimeLeftInThisOrder) {
+  EXPECT_EQ(render_progress(half_way(), 62), "copying   50 %      1 of 2 GiB   2.15 GB/s  ETA 0:01   ");
+  EXPECT_EQ(render_progress(half_way(), 39), "copying   50 %  1 of 2 GiB  ETA 0:01   ");
+  EXPECT_EQ(render_progress(half_way(), 30), "copying   50 %  ETA 0:01   ");
+  EXPECT_EQ(render_progress(half_way(), 16), "copying   50 %");
 }
 
 TEST(RenderProgress, DoesNotGuessTheTimeLeftBeforeAnythingMoved) {
   ProgressState state = half_way();
-  state.moved_bytes = 0;
-  EXPECT_TRUE(render_progress(state, 100).ends_with("ETA -:--"));
-  state.moved_bytes = 1;
+  state.moved = 0;
+  EXPECT_THAT(render_progress(state, 100), HasSubstr("ETA -:--"));
+  state.moved = 1;
   EXPECT_TRUE(render_progress(state, 100).ends_with("ETA over 99 h"));
 }
 
 TEST(RenderProgress, CountsOnlyWhatMovedForTheRate) {
   ProgressState state = half_way();
-  state.moved_bytes = 100'000'000;
-  EXPECT_NE(render_progress(state, 100).find(" 0.20 GB/s"), std::string::npos);
+  state.moved = 100'000'000;
+  EXPECT_THAT(render_progress(state, 100), HasSubstr(" 200.0 MB/s"));
 }
 
-// The two ends of a pseudo-terminal 60 columns wide.
-class Terminal {
- public:
-  Terminal() {
-    master_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
-    if (master_ < 0 || ::grantpt(master_) != 0 || ::unlockpt(master_) != 0) return;
-    std::array<char, 128> name{};
-    if (::ptsname_r(master_, name.data(), name.size()) != 0) return;
-    slave_ = std::fopen(name.data(), "w");
-    if (slave_ == nullptr) return;
-    termios raw{};
-    ::tcgetattr(::fileno(slave_), &raw);
-    ::cfmakeraw(&raw);
-    ::tcsetattr(::fileno(slave_), TCSANOW, &raw);
-    const winsize size{.ws_row = 24, .ws_col = 60, .ws_xpixel = 0, .ws_ypixel = 0};
-    ::ioctl(::fileno(slave_), TIOCSWINSZ, &size);
+TEST(PlainProgress, TellsEveryTenPercentButNotOften) {
+  PlainProgress plain;
+  ProgressState state{.label = "copying", .total = 100};
+  std::vector<std::uint64_t> told;
+  for (state.done = 0; state.done < 100; ++state.done) {
+    state.elapsed_s = static_cast<double>(state.done);  // 1 % a second
+    if (plain.is_due(state)) told.push_back(state.done);
   }
-  ~Terminal() {
-    if (slave_ != nullptr) std::fclose(slave_);
-    if (master_ >= 0) ::close(master_);
-  }
-  Terminal(const Terminal&) = delete;
-  Terminal& operator=(const Terminal&) = delete;
-
-  std::FILE* stream() const { return slave_; }
-  std::string drawn() const {
-    std::string text;
-    std::array<char, 4096> piece{};
-    for (ssize_t count = 0; (count = ::read(master_, piece.data(), piece.size())) > 0;) {
-      text.append(piece.data(), static_cast<std::size_t>(count));
-    }
-    return text;
-  }
-
- private:
-  int master_ = -1;
-  std::FILE* slave_ = nullptr;
-};
-
-TEST(ProgressBar, DrawsNothingWhereThereIsNoTerminal) {
-  std::FILE* const file = std::tmpfile();
-  ASSERT_NE(file, nullptr);
-  EXPECT_FALSE(is_terminal(file));
-  EXPECT_EQ(terminal_columns(file), 80U);
-  const ManualClock clock;
-  {
-    ProgressBar bar(clock, file);
-    bar.update("copying", 1, 2);
-    bar.finish();
-  }
-  std::fseek(file, 0, SEEK_END);
-  EXPECT_EQ(std::ftell(file), 0);
-  std::fclose(file);
+  EXPECT_THAT(told, ElementsAre(10, 20, 30, 40, 50, 60, 70, 80, 90));
 }
 
-TEST(ProgressBar, RedrawsTenTimesASecondAtMost) {
-  const Terminal terminal;
+TEST(PlainProgress, TellsEveryHalfMinuteOfSlowWorkAndNothingOfShortWork) {
+  PlainProgress plain;
+  EXPECT_FALSE(plain.is_due({.label = "short", .done = 100, .total = 100, .elapsed_s = 1}));
+  EXPECT_FALSE(plain.is_due({.label = "slow", .done = 1, .total = 100, .elapsed_s = 29}));
+  EXPECT_TRUE(plain.is_due({.label = "slow", .done = 1, .total = 100, .elapsed_s = 30}));
+}
+
+TEST(RenderCurve, IsAsHighAsTheMeansOfItsParts) {
+  const std::vector<double> losses{8, 8, 4, 4, 1, 1};
+  EXPECT_EQ(render_curve(losses, 3), "█▄▁");
+  EXPECT_EQ(render_curve(losses, 100), "██▄▄▁▁");
+  EXPECT_EQ(render_curve(std::vector<double>{2, 2}, 2), "▁▁");
+  EXPECT_EQ(render_curve({}, 5), "");
+}
+
+TEST(FormatDuration, IsShort) {
+  EXPECT_EQ(format_duration(0.7), "0:00");
+  EXPECT_EQ(format_duration(187), "3:07");
+  EXPECT_EQ(format_duration(3725), "1:02:05");
+  EXPECT_EQ(format_duration(400'000), "4 d 15 h");
+}
+
+TEST(Terminal, KnowsItsStream) {
+  const PseudoTerminal terminal;
   if (terminal.stream() == nullptr) GTEST_SKIP() << "no pseudo-terminals here";
   EXPECT_TRUE(is_terminal(terminal.stream()));
   EXPECT_EQ(terminal_columns(terminal.stream()), 60U);
-  ManualClock clock;
-  ProgressBar bar(clock, terminal.stream());
-  for (std::uint64_t done = 0; done < 1000; ++done) {
-    bar.update("copying", done, 1000);
-    clock.advance_ns(kMs);
-  }
-  const std::string drawn = terminal.drawn();
-  EXPECT_EQ(std::count(drawn.begin(), drawn.end(), '\r'), 10);
-  EXPECT_EQ(drawn.find('\n'), std::string::npos);
+  std::FILE* const file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  EXPECT_FALSE(is_terminal(file));
+  EXPECT_FALSE(can_redraw(file));
+  EXPECT_EQ(terminal_columns(file), 80U);
+  std::fclose(file);
 }
 
-TEST(ProgressBar, EndsWithTheFinalStateOnALineOfItsOwn) {
-  const Terminal terminal;
-  if (terminal.stream() == nullptr) GTEST_SKIP() << "no pseudo-terminals here";
-  ManualClock clock;
-  {
-    ProgressBar bar(clock, terminal.stream());
-    bar.update("copying", 0, kGiB);
-    clock.advance_ns(10 * kMs);
-    bar.update("copying", kGiB, kGiB);
-    bar.update("checking", kGiB, 4 * kGiB);
-    clock.advance_ns(1000 * kMs);
-    bar.update("checking", 2 * kGiB, 4 * kGiB);
-  }
-  const std::string drawn = terminal.drawn();
-  const std::size_t first_end = drawn.find('\n');
-  EXPECT_NE(drawn.substr(0, first_end).find("100 %"), std::string::npos);
-  // One blank rubs out the end of "ETA -:--".
-  EXPECT_TRUE(drawn.substr(0, first_end).ends_with("in 0:01 ")) << drawn;
-  EXPECT_TRUE(drawn.substr(first_end + 1).starts_with("\rchecking   25 %")) << drawn;
-  EXPECT_NE(drawn.find("1.07 GB/s", first_end), std::string::npos) << drawn;
-  EXPECT_TRUE(drawn.ends_with("\n"));
+TEST(RenderTable, CountsColumnsOfWideCharacters) {
+  EXPECT_EQ(render_table({"run", "n"}, {{"訓練", "1"}, {"abc", "2"}}),
+            "run   n\n"
+            "────  ─\n"
+            "訓練  1\n"
+            "abc   2\n");
+}
+
+TEST(RenderTable, BreaksItsWidestTextWhereItIsTooWide) {
+  EXPECT_EQ(render_table({"model", "base"}, {{"heads", "4 of 64, 2 for keys and values"}}, 25),
+            "model  base\n"
+            "─────  ──────────────────\n"
+            "heads  4 of 64, 2 for\n"
+            "       keys and values\n");
+}
+
+TEST(RenderTable, BecomesParagraphsWhereItCannotBeNarrowed) {
+  EXPECT_EQ(render_table({"Path", "Free", "Read"}, {{"/a", "1 GiB", "2 GB/s"}, {"/b", "2 GiB", "3 GB/s"}}, 14),
+            "Path  /a\n"
+            "Free  1 GiB\n"
+            "Read  2 GB/s\n"
+            "\n"
+            "Path  /b\n"
+            "Free  2 GiB\n"
+            "Read  3 GB/s\n");
 }
 
 TEST(RenderTable, AlignsByCodePointsAndPutsNumbersToTheRight) {

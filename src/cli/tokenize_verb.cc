@@ -94,7 +94,7 @@ std::string visible(std::string_view text) {
 }
 
 void print_table(const Tokenizer& tokenizer, const Encoding& encoding, std::string_view text) {
-  const bool colours = is_terminal(stdout);
+  const bool colours = wants_colour(stdout);
   std::vector<std::vector<std::string>> rows;
   std::string line;
   for (std::size_t i = 0; i < encoding.ids.size(); ++i) {

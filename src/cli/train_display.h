@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person sees of a run: a few lines that are drawn over on a terminal, a line now and then where there is none,
-// or a JSON object a line.
+// What a person sees of a run: a live area on a terminal, a line for each logged step where there is none, or a JSON
+// object a line; and the same steps in the run's log. Its calls come from the training thread.
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
-#include "plan/placement.h"
-#include "tier/lane_trace.h"
+#include "cli/train_area.h"
+#include "cli/train_outputs.h"
+#include "cli/work_display.h"
 #include "train/trainer.h"
 
 namespace sluice {
-
-enum class TrainOutput : std::uint8_t { kText, kJson };
 
 // What is read off a run while it goes.
 struct RunGauges {
@@ -25,38 +24,60 @@ struct RunGauges {
   std::function<LaneSeconds()> lanes;  // busy, since the start
 };
 
+struct TrainDisplayOptions {
+  RunGauges gauges;
+  std::uint64_t step = 0;  // where the run goes on
+  std::uint64_t total_steps = 0;
+  double elapsed_s = 0;             // of earlier sessions
+  std::uint64_t logging_steps = 1;  // between two lines of a log
+  bool shows_lanes = false;
+};
+
+// State became durable.
+struct CommitNews {
+  std::uint64_t step = 0;
+  std::optional<double> next_s;  // from now
+};
+
 class TrainDisplay {
  public:
-  TrainDisplay(TrainOutput output, RunGauges gauges);
+  TrainDisplay(WorkDisplay& work, TrainOutputs& outputs, TrainDisplayOptions options);
   ~TrainDisplay();
   TrainDisplay(const TrainDisplay&) = delete;
   TrainDisplay& operator=(const TrainDisplay&) = delete;
 
   TrainObserver observer();
-  void finish();  // what is printed next begins a line; the destructor does it too
-  TrainOutput output() const { return output_; }
+  void committed(const CommitNews& news);
+  void finish();  // removes the live area; the destructor does it too
+
   double mean_step_tokens() const { return num_seen_ > 0 ? num_tokens_ / static_cast<double>(num_seen_) : 0; }
+  std::optional<double> held_out_loss() const { return state_.held_out_loss; }
 
  private:
   void step(const StepReport& report);
+  void evaluated(std::uint64_t step, double loss);
+  void saved(const std::string& path);
   void measure_lanes(double weight);
-  void draw(const std::vector<std::string>& lines);
-  void line(const std::string& text);  // above the live lines
+  void add_loss(double loss);
+  TrainAreaState state_now();
 
-  TrainOutput output_;
-  RunGauges gauges_;
-  bool live_;
+  WorkDisplay& work_;
+  TrainOutputs& outputs_;
+  TrainDisplayOptions options_;
   SteadyClock clock_;
-  std::size_t num_drawn_ = 0;  // lines
-  bool interrupted_ = false;   // as far as is seen in what is drawn
+  std::mutex mutex_;  // of the state and the times below; the screen's lock is taken before it
+  TrainAreaState state_;
+  std::int64_t state_ns_;  // when elapsed and left were right
+  std::optional<std::int64_t> commit_ns_, checkpoint_ns_, next_commit_ns_;
+  std::size_t losses_a_value_ = 1;
+  std::size_t losses_in_last_ = 0;
   double smooth_loss_ = 0;
   double smooth_seconds_ = 0;
   double num_tokens_ = 0;
   std::uint64_t num_seen_ = 0;
-  std::int64_t last_draw_ns_ = 0;
   LaneSeconds lane_shares_{};  // of the last steps
   LaneSeconds last_busy_s_{};
-  std::int64_t last_step_ns_ = 0;
+  std::int64_t last_step_ns_;
 };
 
 }  // namespace sluice

@@ -53,7 +53,7 @@ std::optional<RowExamples> ExampleReader::next() {
     if (!rows_) open_file();
     const std::optional<Row> row = has_enough_rows() ? std::nullopt : rows_->next(problems_);
     is_within_row_ = row && row->part && !row->part->last;
-    progress_.report("reading rows", earlier_bytes_ + rows_->offset_bytes(), total_bytes_);
+    progress_.report({.what = "reading rows", .done = earlier_bytes_ + rows_->offset_bytes(), .total = total_bytes_});
     std::optional<DocumentExamples> made = row ? examples_of(*row) : std::nullopt;
     files_[file_idx_].counts.num_bad = problems_.count() - num_bad_before_;
     if (made) return RowExamples{file_idx_, row->line, std::move(*made)};

@@ -37,7 +37,7 @@ class PreparedDataTest : public testing::Test {
     const ExampleMaker maker(text_, options);
     num_made_ = 0;
     return prepare_data({disk_, engine_, "/p/data", {.files = {rows_path()}}, maker, bad_rows},
-                        {.report = [&](std::string_view, std::uint64_t, std::uint64_t) { ++num_made_; }});
+                        {.report = [&](const WorkProgress&) { ++num_made_; }});
   }
 
   ScratchDirectory folder_;

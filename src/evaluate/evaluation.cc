@@ -111,7 +111,7 @@ Evaluation evaluate_model(FileSystem& files, IoEngine& engine, const OpenModel& 
       result.num_labels += static_cast<std::int64_t>(batch.num_labels());
     }
     done_batches += step.micro_batches.size();
-    progress.report("evaluating", done_batches, num_batches);
+    progress.report({.what = "evaluating", .done = done_batches, .total = num_batches, .unit = ProgressUnit::kSteps});
   }
   result.loss = total / static_cast<double>(result.num_labels);
   result.seconds = stopwatch.seconds();

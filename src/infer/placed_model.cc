@@ -32,7 +32,7 @@ PlacedModel::PlacedModel(const ModelParts& parts, const PlacementBudget& budget,
   source_ = std::make_unique<ResidentSlices>(*device_, *parts.slices, arch_, dtype, [&](std::size_t slice_idx) {
     if (progress.interrupted()) throw Cancelled("interrupted while the weights were read");
     done_bytes += slice_layout(arch_, slice_idx).size_bytes(dtype);
-    progress.report("weights", done_bytes, weight_bytes);
+    progress.report({.what = "weights", .done = done_bytes, .total = weight_bytes});
   });
 }
 

@@ -231,7 +231,7 @@ void AdapterMerge::write(CheckpointWriter& writer, WorkerTeam& team, const Progr
   std::uint64_t done_bytes = 0;
   const auto wrote = [&](std::uint64_t bytes) {
     done_bytes += bytes;
-    progress.report("merging", done_bytes, base_.total_bytes());
+    progress.report({.what = "merging", .done = done_bytes, .total = base_.total_bytes()});
     if (progress.interrupted()) throw Cancelled("interrupted; what was written has been removed");
   };
   for (const Weight& weight : weights_) write_weight(weight, writer, team, wrote);

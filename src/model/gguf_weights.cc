@@ -128,7 +128,7 @@ void write_gguf_weights(const Checkpoint& checkpoint, const GgufLayout& layout, 
     stream.run(weight, [&](std::span<const std::byte> bytes) {
       writer.write(bytes);
       done_bytes += bytes.size();
-      progress.report("exporting", done_bytes, total_bytes);
+      progress.report({.what = "exporting", .done = done_bytes, .total = total_bytes});
       if (progress.interrupted()) throw Cancelled("interrupted; what was written has been removed");
     });
   }

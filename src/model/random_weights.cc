@@ -140,22 +140,22 @@ void write_random_weights(CheckpointWriter& writer, const ModelDescription& mode
       const Fill fill = fill_of(model.arch, placement.param);
       const auto num_elements = static_cast<std::uint64_t>(placement.shape.num_elements());
       if (model.stored == BaseFormat::kNf4 && is_block_matrix(placement.param)) {
-        if (progress.interrupted && progress.interrupted()) {
+        if (progress.interrupted()) {
           throw Cancelled("interrupted; what was written has been removed");
         }
         filler.write_packed(writer, tensor_seed, placement.shape);
         done_bytes += num_elements * size_bytes(weights.dtype);
-        if (progress.report) progress.report("weights", done_bytes, total_bytes);
+        progress.report({.what = "weights", .done = done_bytes, .total = total_bytes});
         continue;
       }
       for (std::uint64_t first = 0; first < num_elements; first += kPieceElements) {
-        if (progress.interrupted && progress.interrupted()) {
+        if (progress.interrupted()) {
           throw Cancelled("interrupted; what was written has been removed");
         }
         const auto bytes = filler.make(fill, tensor_seed, first, std::min(kPieceElements, num_elements - first));
         writer.write(bytes);
         done_bytes += bytes.size();
-        if (progress.report) progress.report("weights", done_bytes, total_bytes);
+        progress.report({.what = "weights", .done = done_bytes, .total = total_bytes});
       }
     }
   }

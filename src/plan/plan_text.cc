@@ -16,7 +16,8 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kLeastColumns = 60;
+constexpr std::size_t kLeastColumns = 39;
+constexpr std::size_t kTableColumns = 60;  // with less, memory is told in sentences and lanes have no bars
 constexpr std::size_t kLabelColumns = 15;
 constexpr std::size_t kMostBarColumns = 40;
 
@@ -113,6 +114,22 @@ class PlanText {
     text_ += '\n';
   }
 
+  static std::string tier_text(std::string_view name, const TierBytes& bytes, std::uint64_t budget_bytes) {
+    std::string text = fmt::format("{}: {} of {}", name, format_bytes(bytes.total()), format_bytes(budget_bytes));
+    std::string_view separator = ", for ";
+    const auto part = [&](std::string_view what, std::uint64_t part_bytes) {
+      if (part_bytes == 0) return;
+      text += fmt::format("{}{} {}", std::exchange(separator, ", "), what, format_bytes(part_bytes));
+    };
+    part("weights", bytes.weights);
+    part("gradients", bytes.gradients);
+    part("optimizer", bytes.optimizer);
+    part("activations", bytes.activations);
+    part("buffers", bytes.buffers);
+    part("checkpoints", bytes.checkpoints);
+    return text;
+  }
+
   // A column a tier.
   void memory() {
     const PlanRequest& request = plan_.request;
@@ -124,6 +141,12 @@ class PlanText {
     std::vector<Tier> tiers{{"device", plan_.memory.device, request.budgets.device},
                             {"host", plan_.memory.host, request.budgets.host}};
     if (request.budgets.drives > 0) tiers.push_back({"drives", plan_.memory.drives, request.budgets.drives});
+    if (num_columns_ < kTableColumns) {
+      for (const Tier& tier : tiers)
+        line(&tier == tiers.data() ? "Memory" : "", tier_text(tier.name, tier.bytes, tier.budget));
+      text_ += '\n';
+      return;
+    }
     const std::size_t width = std::min((num_columns_ - kLabelColumns) / tiers.size(), std::size_t{24});
     const auto row = [&](std::string_view label, const auto& cell) {
       text_ += fmt::format("{:<{}}", label, kLabelColumns);
@@ -201,6 +224,7 @@ class PlanText {
 
   void lanes() {
     const StepForecast& forecast = plan_.forecast;
+    if (num_columns_ < kTableColumns) return lanes_without_bars();
     const std::size_t bar_width = std::min(num_columns_ - kLabelColumns - 32, kMostBarColumns);
     text_ += fmt::format("{:<{}}{:>9}  {:<{}}{:>7}{:>12}\n", "Lanes", kLabelColumns, "busy", "", bar_width, "",
                          "waited for");
@@ -211,6 +235,17 @@ class PlanText {
       text_ += fmt::format("  {:<{}}{:>9}  {} {:>4.0f} %{:>12}\n", name(lane), kLabelColumns - 2,
                            busy_s > 0 ? as_time(busy_s) : "–", bar(busy_s / forecast.step_s, bar_width),
                            busy_s / forecast.step_s * 100, critical_s > 0 ? as_time(critical_s) : "–");
+    }
+    text_ += '\n';
+  }
+
+  void lanes_without_bars() {
+    const StepForecast& forecast = plan_.forecast;
+    text_ += fmt::format("{:<{}}{:>9}{:>9}\n", "Lanes", kLabelColumns, "busy", "of step");
+    for (std::size_t idx = 0; idx < kNumLanes; ++idx) {
+      const double busy_s = forecast.load.of(static_cast<Lane>(idx));
+      text_ += fmt::format("  {:<{}}{:>9}{:>7.0f} %\n", name(static_cast<Lane>(idx)), kLabelColumns - 2,
+                           busy_s > 0 ? as_time(busy_s) : "–", busy_s / forecast.step_s * 100);
     }
     text_ += '\n';
   }
@@ -250,12 +285,36 @@ class PlanText {
 
 std::string render_plan(const Plan& plan, std::size_t num_columns) { return PlanText(plan, num_columns).render(); }
 
+PlanSummary summarize(const Plan& plan) {
+  const PlanRequest& request = plan.request;
+  PlanSummary summary;
+  summary.model =
+      fmt::format("{}, {} parameters, {} in {}; {}", request.model, format_count(count_parameters(request.arch)),
+                  trained_text(request.arch), dtype_name(request.dtype), describe(request.optimizer));
+  const auto tier = [](std::string_view name, const TierBytes& bytes, std::uint64_t budget_bytes) {
+    return fmt::format("{} {} of {}", name, format_bytes(bytes.total()), format_bytes(budget_bytes));
+  };
+  summary.outcome = fmt::format(
+      "{} of {} tokens, {} each, {} in all; {}, {}", count_of(static_cast<std::size_t>(request.num_steps), "step"),
+      request.step_tokens(), as_time(plan.forecast.step_s), as_time(plan.run_s()),
+      tier("device", plan.memory.device, request.budgets.device), tier("host", plan.memory.host, request.budgets.host));
+  if (request.budgets.drives > 0) {
+    summary.outcome += ", " + tier("drives", plan.memory.drives, request.budgets.drives);
+  }
+  return summary;
+}
+
 std::string render_failure(const NoPlanFits& failure, std::size_t num_columns) {
+  return paragraph("Does not fit", failure.what(), std::max(num_columns, kLeastColumns)) +
+         render_changes(failure, num_columns);
+}
+
+std::string render_changes(const NoPlanFits& failure, std::size_t num_columns) {
   const std::size_t columns = std::max(num_columns, kLeastColumns);
-  std::string text = paragraph("Does not fit", failure.what(), columns);
-  if (failure.changes().empty()) return text + paragraph("", "No single change mends this.", columns);
+  if (failure.changes().empty()) return paragraph("", "No single change mends this.", columns);
+  std::string text;
   for (std::size_t idx = 0; idx < failure.changes().size(); ++idx) {
-    text += paragraph(idx == 0 ? "What would do" : "", failure.changes()[idx].text, columns);
+    text += paragraph(idx == 0 ? "What would do" : "  or", failure.changes()[idx].text, columns);
   }
   return text;
 }

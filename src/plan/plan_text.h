@@ -10,8 +10,16 @@
 
 namespace sluice {
 
-// Lines of at most `num_columns`, 60 at least; ends with a newline.
+// Two lines without a table: what is trained, and what a step and the run take.
+struct PlanSummary {
+  std::string model;
+  std::string outcome;
+};
+PlanSummary summarize(const Plan& plan);
+
+// Lines of at most `num_columns`, 39 at least; ends with a newline.
 std::string render_plan(const Plan& plan, std::size_t num_columns);
 std::string render_failure(const NoPlanFits& failure, std::size_t num_columns);
+std::string render_changes(const NoPlanFits& failure, std::size_t num_columns);  // without what failed
 
 }  // namespace sluice

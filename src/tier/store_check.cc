@@ -129,7 +129,7 @@ class Verifier {
         damage.push_back(fmt::format("slice '{}' cannot be read: {}", version.key(), error.what()));
       }
       done_bytes_ += part->bytes.size();
-      progress_.report("verify", done_bytes_, total_bytes_);
+      progress_.report({.what = "verifying", .done = done_bytes_, .total = total_bytes_});
       part.reset();
     };
     for (std::uint64_t offset = 0; offset < version.stored_bytes(); turn ^= 1) {

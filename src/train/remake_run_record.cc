@@ -23,15 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_run_file(const fs::path& name) {
-  static const std::set<std::string> kNames{"config.yaml",
-                                            "plan.json",
-                                            "run.json",
-                                            "trainer_log.jsonl",
-                                            "loss_curve.svg",
-                                            "train.log",
-                                            "data/train.tokens",
-                                            "data/held-out.tokens",
-                                            std::string(kTrainerStateName)};
+  static const std::set<std::string> kNames{
+      "config.yaml", "plan.json",          "run.json",          "trainer_log.jsonl",    "loss_curve.svg",
+      "train.log",   "train_results.json", "data/train.tokens", "data/held-out.tokens", std::string(kTrainerStateName)};
   if (kNames.contains(name.string())) return true;
   const std::string file = name.filename().string();
   const std::string top = name.begin()->string();

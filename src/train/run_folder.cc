@@ -106,7 +106,7 @@ void RunFolder::write_model(const std::string& folder, const WeightsOfSlice& wei
   const std::size_t total = num_slices(model.arch);
   for (std::size_t slice_idx = 0; slice_idx < total; ++slice_idx) {
     write_slice(writer, model, slice_idx, weights(slice_idx), parts_.dtype, parts_.dtype);
-    progress.report("saving", slice_idx + 1, total);
+    progress.report({.what = "saving", .done = slice_idx + 1, .total = total, .unit = ProgressUnit::kSlices});
   }
   writer.finish();
   write_side_files(folder, SideFiles::kAll);

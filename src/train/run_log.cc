@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/units.h"
 #include "format/whole_file.h"
 #include "train/loss_curve.h"
@@ -22,6 +23,7 @@ namespace {
 
 constexpr std::string_view kLogName = "trainer_log.jsonl";
 constexpr std::string_view kCurveName = "loss_curve.svg";
+constexpr std::string_view kEventsName = "the event file under runs/";
 constexpr std::uint64_t kMaxLogBytes = kGiB;
 
 void make_folder(const std::string& path) {
@@ -136,13 +138,27 @@ RunLog::RunLog(RunLogPlace place, TrainerState state, Start start)
       first_tokens_(state_.num_input_tokens_seen),
       log_file_(open_log(place_, start == Start::kResumed ? std::optional(first_step_) : std::nullopt)),
       event_file_(open_events(place_)) {
-  event_file_.append(version_record(seconds_since_1970(place_)));
-  // The folder may hold events of a run that this one replaces, or of the steps that are done again.
-  event_file_.append(restart_record(
-      {.wall_seconds = seconds_since_1970(place_), .step = start == Start::kResumed ? first_step_ + 1 : 0}));
+  attempt(kEventsName, [&] {
+    event_file_.append(version_record(seconds_since_1970(place_)));
+    // The folder may hold events of a run that this one replaces, or of the steps that are done again.
+    event_file_.append(restart_record(
+        {.wall_seconds = seconds_since_1970(place_), .step = start == Start::kResumed ? first_step_ + 1 : 0}));
+  });
 }
 
 EventTime RunLog::now() const { return {.wall_seconds = seconds_since_1970(place_), .step = state_.global_step}; }
+
+void RunLog::attempt(std::string_view name, const std::function<void()>& write) const {
+  try {
+    write();
+  } catch (const IoError& failure) {
+    if (!lost_.emplace(name).second) return;
+    const std::string why = failure.errno_value() != 0
+                                ? std::generic_category().message(failure.errno_value())  // without advice to stop
+                                : std::string(failure.what());
+    log_warning(fmt::format("{} misses entries ({}); training goes on", name, why));
+  }
+}
 
 void RunLog::append_line(const HistoryEntry& entry) {
   const double elapsed_s = stopwatch_.seconds();
@@ -158,11 +174,11 @@ void RunLog::append_line(const HistoryEntry& entry) {
   line["percentage"] = state_.max_steps == 0
                            ? 100.0
                            : rounded(100.0 * static_cast<double>(entry.step) / static_cast<double>(state_.max_steps));
-  line["elapsed_time"] = duration_text(elapsed_s);
+  line["elapsed_time"] = duration_text(place_.elapsed_s + elapsed_s);
   line["remaining_time"] = duration_text(steps_done > 0 ? elapsed_s / steps_done * steps_left : 0);
   line["throughput"] = elapsed_s > 0 ? rounded(tokens / elapsed_s) : 0.0;
   line["total_tokens"] = state_.num_input_tokens_seen;
-  log_file_.append(line.dump() + "\n");
+  attempt(kLogName, [&] { log_file_.append(line.dump() + "\n"); });
 }
 
 void RunLog::reach(const RunProgress& progress) {
@@ -178,17 +194,19 @@ void RunLog::log(const TrainingEntry& entry) {
                                 .grad_norm = entry.grad_norm,
                                 .learning_rate = entry.learning_rate});
   append_line(state_.log_history.back());
-  event_file_.append(scalars_record(now(), {{"train/loss", entry.loss},
-                                            {"train/grad_norm", entry.grad_norm},
-                                            {"train/learning_rate", entry.learning_rate},
-                                            {"train/epoch", state_.epoch},
-                                            {"train/global_step", static_cast<double>(state_.global_step)}}));
+  attempt(kEventsName, [&] {
+    event_file_.append(scalars_record(now(), {{"train/loss", entry.loss},
+                                              {"train/grad_norm", entry.grad_norm},
+                                              {"train/learning_rate", entry.learning_rate},
+                                              {"train/epoch", state_.epoch},
+                                              {"train/global_step", static_cast<double>(state_.global_step)}}));
+  });
 }
 
 void RunLog::log(const EvaluationEntry& entry) {
   state_.log_history.push_back({.step = state_.global_step, .epoch = state_.epoch, .eval_loss = entry.loss});
   append_line(state_.log_history.back());
-  event_file_.append(scalars_record(now(), {{"eval/loss", entry.loss}}));
+  attempt(kEventsName, [&] { event_file_.append(scalars_record(now(), {{"eval/loss", entry.loss}})); });
 }
 
 void RunLog::set_best(double metric, const std::string& checkpoint) {
@@ -201,10 +219,12 @@ void RunLog::save_state(const std::string& folder) const {
 }
 
 void RunLog::save() const {
-  save_state(place_.output_dir);
-  write_whole_file(place_.files, place_.engine, fmt::format("{}/{}", place_.output_dir, kCurveName),
-                   loss_curve_svg(state_.log_history, place_.run_name));
-  place_.files.sync_directory(place_.output_dir);
+  attempt(kTrainerStateName, [&] { save_state(place_.output_dir); });
+  attempt(kCurveName, [&] {
+    write_whole_file(place_.files, place_.engine, fmt::format("{}/{}", place_.output_dir, kCurveName),
+                     loss_curve_svg(state_.log_history, place_.run_name));
+    place_.files.sync_directory(place_.output_dir);
+  });
 }
 
 }  // namespace sluice

@@ -6,14 +6,17 @@
 //   runs/<name>/events.out.tfevents.*     TensorBoard's
 //   loss_curve.svg                        a picture; written by save()
 //
-// A resumed run forgets what the interrupted one logged after the step it resumes from, and goes on. One thread at a
-// time.
+// A resumed run forgets what the interrupted one logged after the step it resumes from, and goes on. Once it is open, a
+// file that cannot be written (a full drive) is warned of once and training goes on; a later entry is tried again. One
+// thread at a time.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "io/file.h"
@@ -24,6 +27,9 @@
 
 namespace sluice {
 
+// What the user was told, as plain text; written by the command line.
+inline constexpr std::string_view kTrainLogName = "train.log";
+
 struct RunLogPlace {
   FileSystem& files;
   IoEngine& engine;
@@ -31,6 +37,7 @@ struct RunLogPlace {
   const Clock& wall_clock;  // since 1970
   std::string output_dir;   // made if absent
   std::string run_name;     // of the folder under runs/ and of the picture; a resumed run keeps it
+  double elapsed_s = 0;     // of training before this process
   // Told of a file's path in output_dir before the file is made.
   std::function<void(const std::string& name)> claim = [](const std::string&) {};
 };
@@ -66,7 +73,7 @@ class RunLog {
   void set_best(double metric, const std::string& checkpoint);
 
   const TrainerState& state() const { return state_; }
-  // trainer_state.json of a checkpoint.
+  // trainer_state.json of a checkpoint. Throws where it cannot be written.
   void save_state(const std::string& folder) const;
   // trainer_state.json and loss_curve.svg of the output folder.
   void save() const;
@@ -76,6 +83,8 @@ class RunLog {
   RunLog(RunLogPlace place, TrainerState state, Start start);
 
   void append_line(const HistoryEntry& entry);
+  // Calls write(); what it throws for want of a place to write is warned of, once for each name.
+  void attempt(std::string_view name, const std::function<void()>& write) const;
   EventTime now() const;
 
   RunLogPlace place_;
@@ -85,6 +94,7 @@ class RunLog {
   std::uint64_t first_tokens_;
   AppendFile log_file_;
   AppendFile event_file_;
+  mutable std::set<std::string, std::less<>> lost_;  // names that were warned of
 };
 
 }  // namespace sluice

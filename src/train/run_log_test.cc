@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_log.h"
 
+#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,10 +18,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "io/posix/posix_file.h"
 #include "io/scratch_directory.h"
 #include "io/threads/threads_engine.h"
 #include "train/loss_curve.h"
+#include "train/run_results.h"
 
 namespace sluice {
 namespace {
@@ -119,6 +125,68 @@ TEST_F(RunLogTest, ALossThatIsNotANumberLeavesFilesThatCanBeRead) {
   const std::string svg((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   EXPECT_THAT(svg, testing::Not(HasSubstr("nan")));
   EXPECT_THAT(svg, HasSubstr("<polyline"));
+}
+
+// A drive that is full for a while.
+class FullDrive : public ThreadsEngine {
+ public:
+  FullDrive() : ThreadsEngine(1) {}
+  bool is_full = false;
+
+ protected:
+  void start(std::vector<Transfer> transfers) override {
+    if (is_full) throw IoError(ENOSPC, "the drive is full");
+    ThreadsEngine::start(std::move(transfers));
+  }
+};
+
+TEST_F(RunLogTest, AFullDriveIsWarnedOfOnceAndEntriesGoOnWhenThereIsRoom) {
+  FullDrive engine;
+  RunLogPlace small = place();
+  RunLogPlace full_place{files_, engine, clock_, wall_clock_, small.output_dir, small.run_name};
+  std::vector<std::string> warnings;
+  const LogRedirect redirect([&](LogLevel, std::string_view line) { warnings.emplace_back(line); });
+  RunLog log(full_place, {.max_steps = 10});
+  train(log, 1, 2);
+  engine.is_full = true;
+  train(log, 3, 5);
+  log.save();
+  EXPECT_THAT(warnings,
+              ElementsAre(HasSubstr("trainer_log.jsonl misses entries (No space left on device)"),
+                          HasSubstr("event file"), HasSubstr("trainer_state.json"), HasSubstr("loss_curve.svg")));
+  EXPECT_THROW(log.save_state(scratch_.path()), IoError);  // of a checkpoint
+  engine.is_full = false;
+  train(log, 6, 7);
+  log.save();
+  EXPECT_THAT(steps(), ElementsAre(1, 2, 6, 7));
+  EXPECT_EQ(read_trainer_state(files_, engine_, small.output_dir).log_history.size(), 7U);
+}
+
+TEST_F(RunLogTest, ElapsedTimeGoesOnWhereTheRunWasLeft) {
+  RunLogPlace resumed = place();
+  RunLog log({files_, engine_, clock_, wall_clock_, resumed.output_dir, resumed.run_name, 3600}, {.max_steps = 3});
+  clock_.advance_ns(60'000'000'000);
+  train(log, 1, 1);
+  EXPECT_EQ(lines().at(0).at("elapsed_time"), "1:01:00");
+  EXPECT_EQ(lines().at(0).at("remaining_time"), "0:02:00");
+}
+
+TEST(RunResults, AreOfAFinishedRunOnlyBesideAModel) {
+  const ScratchDirectory scratch;
+  PosixFileSystem files;
+  ThreadsEngine engine(1);
+  EXPECT_FALSE(find_finished_run(scratch.path()).has_value());
+  write_run_results(files, engine, scratch.path(), {.steps = 7, .epoch = 1.5, .total_tokens = 70, .elapsed_s = 12.5});
+  EXPECT_FALSE(find_finished_run(scratch.path()).has_value());
+  std::ofstream(scratch.path("adapter_model.safetensors")) << "weights";
+  const std::optional<RunResults> found = find_finished_run(scratch.path());
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->steps, 7U);
+  EXPECT_EQ(found->elapsed_s, 12.5);
+  for (const char* damaged : {"", "[]", "{\"steps\": -1}", "{\"steps\": \"many\"}"}) {
+    std::ofstream(scratch.path(std::string(kRunResultsName))) << damaged;
+    EXPECT_FALSE(find_finished_run(scratch.path()).has_value()) << damaged;
+  }
 }
 
 TEST(TrainerState, ReadsWhatItWrites) {

@@ -53,7 +53,8 @@ std::string RunPosition::to_note() const {
                               {"total_tokens", total_tokens},
                               {"best_step", best_step},
                               {"evaluations_since_best", evaluations_since_best},
-                              {"evaluated_step", evaluated_step}};
+                              {"evaluated_step", evaluated_step},
+                              {"elapsed_s", std::round(elapsed_s * 1e3) / 1e3}};
   if (best_loss) note["best_loss"] = *best_loss;
   return note.dump();
 }
@@ -71,6 +72,7 @@ RunPosition RunPosition::from_note(const std::string& note) {
     json.at("evaluated_step").get_to(position.evaluated_step);
     const auto best_loss = json.find("best_loss");  // null: it was not finite
     if (best_loss != json.end() && !best_loss->is_null()) position.best_loss = best_loss->get<double>();
+    position.elapsed_s = json.value("elapsed_s", 0.0);  // runs of older versions have none
   } catch (const nlohmann::json::exception&) {
     throw FormatError(
         fmt::format("the store's last commit says '{}', which is not of a training run; do the cache "
@@ -100,7 +102,9 @@ Trainer::Trainer(Parts parts, RunPosition position, std::uint64_t total_steps)
       schedule_{.scheduler = config_.lr_scheduler,
                 .peak_lr = config_.learning_rate,
                 .warmup_steps = warmup_steps_of(config_.warmup_steps, config_.warmup_ratio, total_steps),
-                .total_steps = total_steps} {
+                .total_steps = total_steps},
+      stopwatch_(*parts.clock),
+      elapsed_before_s_(position.elapsed_s) {
   parts_.train->seek(position_.data);
 }
 
@@ -109,6 +113,8 @@ double Trainer::epoch() const {
   const auto steps = static_cast<double>(parts_.train->num_steps(state.epoch));
   return static_cast<double>(state.epoch) + static_cast<double>(state.step_in_epoch) / steps;
 }
+
+double Trainer::elapsed_s() const { return elapsed_before_s_ + stopwatch_.seconds(); }
 
 bool Trainer::is_due(RunStrategy strategy, const StepInterval& interval) const {
   switch (strategy) {
@@ -128,6 +134,7 @@ StepReport Trainer::run_step() {
   const std::vector<PackedDocuments> batches = documents_of(data);
   RunPosition after = position_;
   after.step = position_.step + 1;
+  after.elapsed_s = elapsed_s();
   after.data = parts_.train->state();
   for (const MicroBatch& batch : data.micro_batches) after.total_tokens += batch.num_tokens();
   const double rate = schedule_.rate(position_.step);
@@ -159,26 +166,29 @@ StepReport Trainer::run_step() {
           .grad_norm = done.grad_norm,
           .learning_rate = rate,
           .num_tokens = done.result.num_tokens,
-          .seconds = stopwatch.seconds()};
+          .seconds = stopwatch.seconds(),
+          .elapsed_s = elapsed_s()};
 }
 
-double Trainer::evaluate() {
+double Trainer::evaluate(const ProgressSink& progress) {
   BatchLoader& loader = *parts_.held_out;
   loader.seek({});
   double total = 0;
   std::int64_t num_labels = 0;
   const std::uint64_t num_steps = loader.num_steps(0);
   for (std::uint64_t idx = 0; idx < num_steps; ++idx) {
+    progress.report({.what = "evaluating", .done = idx, .total = num_steps, .unit = ProgressUnit::kSteps});
     const TrainingStep data = loader.next();
     const StepResult result = parts_.session->evaluate(documents_of(data));
     total += result.loss * static_cast<double>(result.num_labels);
     num_labels += result.num_labels;
   }
+  progress.report({.what = "evaluating", .done = num_steps, .total = num_steps, .unit = ProgressUnit::kSteps});
   return total / static_cast<double>(num_labels);
 }
 
-void Trainer::evaluate_and_judge(const TrainObserver& observer) {
-  const double loss = evaluate();
+void Trainer::evaluate_and_judge(const TrainObserver& observer, const ProgressSink& progress) {
+  const double loss = evaluate(progress);
   parts_.log->log(EvaluationEntry{.loss = loss});
   if (position_.judge(loss)) {
     parts_.log->set_best(loss, parts_.folder->path(RunFolder::checkpoint_name(position_.step)));
@@ -197,6 +207,7 @@ void Trainer::save(const TrainObserver& observer) {
       [&](const std::string& folder) { parts_.log->save_state(folder); });
   drop_old_checkpoints();
   committed_ns_ = parts_.clock->now_ns();
+  if (parts_.commit_every_s > 0) observer.on_commit(position_.step, parts_.commit_every_s);
   parts_.log->save();
   observer.on_saved(parts_.folder->path(name));
   if (position_.step < total_steps_) session.reserve_space();  // the checkpoint has taken what steps were to use
@@ -242,7 +253,7 @@ RunEnd Trainer::end_step(const TrainObserver& observer, const ProgressSink& prog
   RunEnd end = RunEnd::kFinished;
   const bool is_last = position_.step == total_steps_;
   if (parts_.held_out != nullptr && (is_due(config_.eval_strategy, config_.eval_steps) || is_last)) {
-    if (position_.evaluated_step != position_.step) evaluate_and_judge(observer);
+    if (position_.evaluated_step != position_.step) evaluate_and_judge(observer, progress);
     if (config_.early_stopping_patience && position_.evaluations_since_best >= *config_.early_stopping_patience) {
       end = RunEnd::kEarlyStop;
     }
@@ -347,6 +358,7 @@ RunSummary Trainer::run_steps(const TrainObserver& observer, const ProgressSink&
   summary.steps = position_.step;
   summary.total_tokens = position_.total_tokens;
   summary.seconds = stopwatch.seconds();
+  summary.elapsed_s = elapsed_s();
   summary.best_loss = position_.best_loss;
   if (num_steps > 0) summary.loss = loss_sum / static_cast<double>(num_steps);
   if (num_steps > 1) summary.step_seconds = later_seconds / static_cast<double>(num_steps - 1);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/progress.h"
 #include "data/batch_loader.h"
@@ -27,6 +28,7 @@ struct RunPosition {
   std::uint64_t best_step = 0;
   std::uint64_t evaluations_since_best = 0;
   std::uint64_t evaluated_step = 0;  // the last that was
+  double elapsed_s = 0;              // of training, over all sessions, when the step began
 
   // Takes the held-out loss of this step; whether it is the best so far. One that is not finite never is.
   bool judge(double loss);
@@ -46,6 +48,7 @@ struct StepReport {
   double learning_rate = 0;
   std::int64_t num_tokens = 0;
   double seconds = 0;
+  double elapsed_s = 0;  // over all sessions of the run
 };
 
 // Who watches; called from the loop.
@@ -64,6 +67,7 @@ struct RunSummary {
   std::uint64_t steps = 0;
   std::uint64_t total_tokens = 0;
   double seconds = 0;       // of this process
+  double elapsed_s = 0;     // over all sessions of the run
   double step_seconds = 0;  // mean of its steps but the first
   double loss = 0;          // mean over its steps
   std::optional<double> best_loss;
@@ -98,8 +102,8 @@ class Trainer {
   StepReport run_step();
   // What is due after a step. Returns how the run ends here, kFinished: it does not.
   RunEnd end_step(const TrainObserver& observer, const ProgressSink& progress);
-  double evaluate();
-  void evaluate_and_judge(const TrainObserver& observer);
+  double evaluate(const ProgressSink& progress);
+  void evaluate_and_judge(const TrainObserver& observer, const ProgressSink& progress);
   bool is_saved() const;
   void save(const TrainObserver& observer);
   void commit_if_due(const TrainObserver& observer);
@@ -110,6 +114,7 @@ class Trainer {
   std::string how_to_go_on(const std::string& text) const;
   std::string how_to_go_back() const;
   double epoch() const;
+  double elapsed_s() const;
   bool is_due(RunStrategy strategy, const StepInterval& interval) const;
 
   Parts parts_;
@@ -118,6 +123,8 @@ class Trainer {
   std::uint64_t total_steps_;
   LrSchedule schedule_;
   std::int64_t committed_ns_ = 0;  // when the last commit was, or the run began
+  Stopwatch stopwatch_;
+  double elapsed_before_s_;  // of the sessions before
 };
 
 }  // namespace sluice

@@ -35,8 +35,16 @@ TEST(RunPosition, IsReadAsItWasNoted) {
                              .best_loss = 1.0 / 3,
                              .best_step = 5,
                              .evaluations_since_best = 1,
-                             .evaluated_step = 6};
+                             .evaluated_step = 6,
+                             .elapsed_s = 12.345};
   EXPECT_EQ(RunPosition::from_note(position.to_note()), position);
+}
+
+TEST(RunPosition, ANoteOfAnOlderVersionHasNoElapsedTime) {
+  const std::string note =
+      R"({"step":7,"epoch":1,"step_in_epoch":2,"total_tokens":900,"best_step":0,"evaluations_since_best":0,)"
+      R"("evaluated_step":0})";
+  EXPECT_EQ(RunPosition::from_note(note).elapsed_s, 0);
 }
 
 TEST(RunPosition, ANoteWithALossThatWasNotFiniteIsStillRead) {

@@ -24,6 +24,7 @@
 #include "train/resumed_config.h"
 #include "train/run_checkpoints.h"
 #include "train/run_inputs.h"
+#include "train/run_results.h"
 #include "train/run_stores.h"
 #include "train/trained_model.h"
 #include "train/wall_clock.h"
@@ -55,8 +56,9 @@ std::string folder_name(const std::string& path) {
 
 // Files of a run's folder whose names are always the same.
 std::vector<std::string> usual_names() {
-  return {std::string(kConfigName), std::string(kPlanName), "trainer_log.jsonl", std::string(kTrainerStateName),
-          "loss_curve.svg",         kTrainTokens,           kHeldOutTokens};
+  return {std::string(kConfigName),       std::string(kPlanName), "trainer_log.jsonl",
+          std::string(kTrainerStateName), "loss_curve.svg",       std::string(kRunResultsName),
+          std::string(kTrainLogName),     kTrainTokens,           kHeldOutTokens};
 }
 
 }  // namespace
@@ -248,6 +250,7 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
   }
   folder_->remove_leftovers();
   manifest_->claim(usual_names());
+  files_.remove(folder_->path(std::string(kRunResultsName)));  // it says that the run is finished
   write_whole_file(files_, *engine_, folder_->path(std::string(kConfigName)), write_as_run(config_));
   write_whole_file(files_, *engine_, folder_->path(std::string(kPlanName)), plan_json + "\n");
   open_log();
@@ -422,6 +425,7 @@ void TrainingJob::open_log() {
                           .wall_clock = *wall_clock_,
                           .output_dir = config_.output_dir,
                           .run_name = folder_name(config_.output_dir),
+                          .elapsed_s = position_.elapsed_s,
                           .claim = [this](const std::string& name) { manifest_->claim(name); }};
   TrainerState state{.max_steps = total_steps_,
                      .num_train_epochs = config_.num_epochs,
@@ -464,7 +468,19 @@ RunSummary TrainingJob::run(const TrainObserver& observer, const ProgressSink& p
                    .clock = &clock_,
                    .commit_every_s = commit_every_s_},
                   position_, total_steps_);
-  return trainer.run(observer, progress);
+  RunSummary summary = trainer.run(observer, progress);
+  if (summary.end == RunEnd::kInterrupted) return summary;
+  try {
+    write_run_results(files_, *engine_, config_.output_dir,
+                      {.steps = summary.steps,
+                       .epoch = log_->state().epoch,
+                       .total_tokens = summary.total_tokens,
+                       .loss = summary.loss,
+                       .elapsed_s = summary.elapsed_s});
+  } catch (const IoError& failure) {
+    log_warning(failure.what());  // the model is there
+  }
+  return summary;
 }
 
 }  // namespace sluice

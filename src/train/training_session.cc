@@ -184,7 +184,7 @@ void TrainingSession::begin(const CheckpointSlices& checkpoint, const std::strin
   const std::size_t total = num_slices(arch_);
   fill_weights(weight_keeping(), checkpoint, [&](std::size_t slice_idx) {
     if (progress.interrupted()) throw Cancelled("interrupted while the weights were read; nothing was kept");
-    progress.report("weights", slice_idx + 1, total);
+    progress.report({.what = "weights", .done = slice_idx + 1, .total = total, .unit = ProgressUnit::kSlices});
   });
   if (commits_every_step_) store_->commit(note);
 }
