@@ -286,7 +286,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("sums are kept in fp32", run("train", config, "--verbose").stderr)
 
     def test_a_directory_nobody_may_write_in_is_refused(self):
-        self.assert_refused(run("bench", "commit", "--cache", "/sys", "--size", "1MiB"), 2, "/sys", "another directory")
+        self.assert_refused(run("bench", "commit", "--cache", "/sys", "--size", "1MiB"), 2, "/sys", "another path")
 
     def test_a_budget_too_small_says_what_would_do(self):
         done = run("bench", "stream", "--cache", self.dir, "--size", "16MiB", "--host", "1MiB", "--device", "16MiB")

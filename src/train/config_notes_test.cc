@@ -81,7 +81,6 @@ const std::map<std::string, KeyCase>& key_cases() {
       {"saves_per_epoch", {"4", Fate::kActs, ""}},
       {"save_total_limit", {"2", Fate::kActs, ""}},
       {"commit_every", {"20min", Fate::kActs, ""}},
-      {"commit_every", {"20min", Fate::kActs, ""}},
       {"logging_steps", {"10", Fate::kActs, ""}},
       {"eval_strategy", {"steps", Fate::kRefused, "val_set_size: 0.1"}},
       {"eval_steps", {"10", Fate::kNoted, "val_set_size: 0.1"}},
