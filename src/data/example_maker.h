@@ -39,6 +39,12 @@ struct DocumentExamples {
   RowLeftovers leftovers;  // what the document holds that the examples do not
 };
 
+// What a chat template takes, as a try has shown.
+struct TemplateForm {
+  bool takes_parts = false;    // contents that are lists of parts
+  bool wants_objects = false;  // arguments of calls as objects, not as strings of JSON
+};
+
 class ExampleMaker {
  public:
   // Throws InvalidInput where the sequence length makes no sense.
@@ -62,7 +68,7 @@ class ExampleMaker {
 
   const ModelText& text_;
   ExampleOptions options_;
-  bool template_takes_parts_ = false;
+  TemplateForm form_;
 };
 
 }  // namespace sluice
