@@ -91,10 +91,12 @@ void check_training_wishes(const Document& document, Learn learn, RowLeftovers& 
 std::optional<RowJson> as_the_template_takes_them(const RowMessages& chat, const TemplateForm& form) {
   const bool joins = chat.any_parts && !form.takes_parts;
   const bool reads = chat.any_written_arguments && form.wants_objects;
-  if (!joins && !reads) return std::nullopt;
+  const bool quiets = chat.any_wordless_calls && form.wordless;
+  if (!joins && !reads && !quiets) return std::nullopt;
   RowJson messages = chat.list;
   for (RowJson& message : messages) {
     if (reads) read_arguments(message);
+    if (quiets && is_wordless_call(message)) message["content"] = *form.wordless;
     const auto content = message.find("content");
     if (joins && content != message.end() && content->is_array()) *content = RowJson(joined_parts(*content));
   }
@@ -121,18 +123,38 @@ bool takes_parts(const ChatTemplate& chat_template) {
   return !text.empty() && text.find("'type'") == std::string::npos && text.find("\"type\"") == std::string::npos;
 }
 
+// What the template makes of a call with these arguments, beside this content.
+std::string probe_call(const ChatTemplate& chat_template, const RowJson& arguments, const RowJson& content) {
+  const RowJson call{
+      {"id", "abcdefgh1"}, {"type", "function"}, {"function", RowJson{{"name", "f"}, {"arguments", arguments}}}};
+  const RowJson answer{{"role", "assistant"}, {"content", content}, {"tool_calls", RowJson::array({call})}};
+  return probe_template(chat_template, RowJson::array({RowJson{{"role", "user"}, {"content", "q"}}, answer}));
+}
+
 // Whether the template makes JSON of a call's arguments itself: a string of JSON would become JSON of a string.
-bool wants_objects(const ChatTemplate& chat_template) {
-  const auto probe = [&](const RowJson& arguments) {
-    const RowJson call{
-        {"id", "abcdefgh1"}, {"type", "function"}, {"function", RowJson{{"name", "f"}, {"arguments", arguments}}}};
-    const RowJson answer{{"role", "assistant"}, {"content", ""}, {"tool_calls", RowJson::array({call})}};
-    return probe_template(chat_template, RowJson::array({RowJson{{"role", "user"}, {"content", "q"}}, answer}));
-  };
+bool wants_objects(const ChatTemplate& chat_template, const RowJson& content) {
   const RowJson arguments{{std::string(kProbe), 1}};
-  const std::string written = probe(arguments.dump());
+  const std::string written = probe_call(chat_template, arguments.dump(), content);
   const bool is_escaped = written.find("\\\"" + std::string(kProbe)) != std::string::npos;
-  return (written.empty() || is_escaped) && !probe(arguments).empty();
+  return (written.empty() || is_escaped) && !probe_call(chat_template, arguments, content).empty();
+}
+
+// Some templates look for thoughts in any content, or print it, and some tell a call by its null.
+std::optional<RowJson> wordless_content(const ChatTemplate& chat_template) {
+  const RowJson arguments{{std::string(kProbe), 1}};
+  for (const RowJson& content : {RowJson(""), RowJson(nullptr)}) {
+    for (const RowJson& form : {arguments, RowJson(arguments.dump())}) {
+      const std::string text = probe_call(chat_template, form, content);
+      if (!text.empty() && text.find("None") == std::string::npos) return content;
+    }
+  }
+  return std::nullopt;
+}
+
+TemplateForm try_template(const ChatTemplate& chat_template) {
+  TemplateForm form{.takes_parts = takes_parts(chat_template), .wordless = wordless_content(chat_template)};
+  form.wants_objects = wants_objects(chat_template, form.wordless.value_or(""));
+  return form;
 }
 
 void require_utf8(const std::string& text, const char* key) {
@@ -146,9 +168,7 @@ ExampleMaker::ExampleMaker(const ModelText& text, ExampleOptions options) : text
     throw InvalidInput(
         fmt::format("the sequence length must be from 2 to {} tokens, got {}", kMaxSequenceLen, options_.sequence_len));
   }
-  if (text_.chat_template) {
-    form_ = {.takes_parts = takes_parts(*text_.chat_template), .wants_objects = wants_objects(*text_.chat_template)};
-  }
+  if (text_.chat_template) form_ = try_template(*text_.chat_template);
 }
 
 void ExampleMaker::require_template_for(const Document& document) const {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ struct DocumentExamples {
 struct TemplateForm {
   bool takes_parts = false;    // contents that are lists of parts
   bool wants_objects = false;  // arguments of calls as objects, not as strings of JSON
+  std::optional<RowJson> wordless =
+      {};  // the content of a message that only calls tools: "" or null, if either will do
 };
 
 class ExampleMaker {

@@ -126,6 +126,12 @@ bool settle_parts(RowJson& message, const std::string& key) {
   return still_parts;
 }
 
+bool is_wordless_call(const RowJson& message) {
+  const auto calls = message.find("tool_calls");
+  const auto content = message.find("content");
+  return calls != message.end() && holds_something(*calls) && (content == message.end() || !holds_something(*content));
+}
+
 bool has_written_arguments(const RowJson& message) {
   bool any = false;
   for_each_arguments(message, [&](const RowJson& arguments) { any = any || arguments.is_string(); });
