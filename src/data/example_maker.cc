@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -85,26 +86,74 @@ void check_training_wishes(const Document& document, Learn learn, RowLeftovers& 
   }
 }
 
-RowJson with_joined_parts(RowJson messages) {
+// The messages in the form that the template takes; nothing where they have it already.
+std::optional<RowJson> as_the_template_takes_them(const RowMessages& chat, const TemplateForm& form) {
+  const bool joins = chat.any_parts && !form.takes_parts;
+  const bool reads = chat.any_written_arguments && form.wants_objects;
+  const bool quiets = chat.any_wordless_calls && form.wordless;
+  if (!joins && !reads && !quiets) return std::nullopt;
+  RowJson messages = chat.list;
   for (RowJson& message : messages) {
+    if (reads) read_arguments(message);
+    if (quiets && is_wordless_call(message)) message["content"] = *form.wordless;
     const auto content = message.find("content");
-    if (content != message.end() && content->is_array()) *content = RowJson(joined_parts(*content));
+    if (joins && content != message.end() && content->is_array()) *content = RowJson(joined_parts(*content));
   }
   return messages;
 }
 
+constexpr std::string_view kProbe = "Vhxq0zk";
+
+// Empty where the template refuses them, or leaves the probe out.
+std::string probe_template(const ChatTemplate& chat_template, const RowJson& messages) {
+  try {
+    std::string text = chat_template.render_text(messages, {});
+    return text.find(kProbe) != std::string::npos ? text : "";
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 // Whether the template writes the text of a content that is a list of parts, and not the list.
 bool takes_parts(const ChatTemplate& chat_template) {
-  constexpr std::string_view kWords = "Vhxq0zk";
-  const RowJson messages = RowJson::array(
-      {RowJson{{"role", "user"}, {"content", RowJson::array({RowJson{{"type", "text"}, {"text", kWords}}})}}});
-  try {
-    const std::string text = chat_template.render_text(messages, {});
-    return text.find(kWords) != std::string::npos && text.find("'type'") == std::string::npos &&
-           text.find("\"type\"") == std::string::npos;
-  } catch (const Error&) {
-    return false;
+  const RowJson parts = RowJson::array({RowJson{{"type", "text"}, {"text", kProbe}}});
+  const std::string text =
+      probe_template(chat_template, RowJson::array({RowJson{{"role", "user"}, {"content", parts}}}));
+  return !text.empty() && text.find("'type'") == std::string::npos && text.find("\"type\"") == std::string::npos;
+}
+
+// What the template makes of a call with these arguments, beside this content.
+std::string probe_call(const ChatTemplate& chat_template, const RowJson& arguments, const RowJson& content) {
+  const RowJson call{
+      {"id", "abcdefgh1"}, {"type", "function"}, {"function", RowJson{{"name", "f"}, {"arguments", arguments}}}};
+  const RowJson answer{{"role", "assistant"}, {"content", content}, {"tool_calls", RowJson::array({call})}};
+  return probe_template(chat_template, RowJson::array({RowJson{{"role", "user"}, {"content", "q"}}, answer}));
+}
+
+// Whether the template makes JSON of a call's arguments itself: a string of JSON would become JSON of a string.
+bool wants_objects(const ChatTemplate& chat_template, const RowJson& content) {
+  const RowJson arguments{{std::string(kProbe), 1}};
+  const std::string written = probe_call(chat_template, arguments.dump(), content);
+  const bool is_escaped = written.find("\\\"" + std::string(kProbe)) != std::string::npos;
+  return (written.empty() || is_escaped) && !probe_call(chat_template, arguments, content).empty();
+}
+
+// Some templates look for thoughts in any content, or print it, and some tell a call by its null.
+std::optional<RowJson> wordless_content(const ChatTemplate& chat_template) {
+  const RowJson arguments{{std::string(kProbe), 1}};
+  for (const RowJson& content : {RowJson(""), RowJson(nullptr)}) {
+    for (const RowJson& form : {arguments, RowJson(arguments.dump())}) {
+      const std::string text = probe_call(chat_template, form, content);
+      if (!text.empty() && text.find("None") == std::string::npos) return content;
+    }
   }
+  return std::nullopt;
+}
+
+TemplateForm try_template(const ChatTemplate& chat_template) {
+  TemplateForm form{.takes_parts = takes_parts(chat_template), .wordless = wordless_content(chat_template)};
+  form.wants_objects = wants_objects(chat_template, form.wordless.value_or(""));
+  return form;
 }
 
 void require_utf8(const std::string& text, const char* key) {
@@ -118,7 +167,7 @@ ExampleMaker::ExampleMaker(const ModelText& text, ExampleOptions options) : text
     throw InvalidInput(fmt::format("the sequence length must be from {} to {} tokens, got {}", kMinSequenceLen,
                                    kMaxSequenceLen, options_.sequence_len));
   }
-  template_takes_parts_ = text_.chat_template && takes_parts(*text_.chat_template);
+  if (text_.chat_template) form_ = try_template(*text_.chat_template);
 }
 
 void ExampleMaker::require_template_for(const Document& document) const {
@@ -138,9 +187,8 @@ MarkedTokens ExampleMaker::tokens_of_chat(const Document& document, const Interr
   options.unix_time_s = options_.unix_time_s;
   options.limits.interrupted = interrupted;
   check_training_wishes(document, options_.learn, leftovers);
-  const bool joins = document.chat.any_parts && !template_takes_parts_;
-  const RowJson joined = joins ? with_joined_parts(document.chat.list) : RowJson();
-  const RowJson& messages = joins ? joined : document.chat.list;
+  const std::optional<RowJson> changed = as_the_template_takes_them(document.chat, form_);
+  const RowJson& messages = changed ? *changed : document.chat.list;
   const Marks marks = options_.learn == Learn::kEverything ? Marks::kLeftOut : Marks::kLearned;
   // Before the spans: a message of which nothing is written has none.
   const std::string text = text_.chat_template->render_text(messages, options);

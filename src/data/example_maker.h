@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,14 @@ struct DocumentExamples {
   RowLeftovers leftovers;  // what the document holds that the examples do not
 };
 
+// What a chat template takes, as a try has shown.
+struct TemplateForm {
+  bool takes_parts = false;    // contents that are lists of parts
+  bool wants_objects = false;  // arguments of calls as objects, not as strings of JSON
+  std::optional<RowJson> wordless =
+      {};  // the content of a message that only calls tools: "" or null, if either will do
+};
+
 class ExampleMaker {
  public:
   // Throws InvalidInput where the sequence length makes no sense.
@@ -62,7 +71,7 @@ class ExampleMaker {
 
   const ModelText& text_;
   ExampleOptions options_;
-  bool template_takes_parts_ = false;
+  TemplateForm form_;
 };
 
 }  // namespace sluice

@@ -48,6 +48,20 @@ void append_calls(RowJson& message, RowJson calls) {
   for (RowJson& call : calls) all.push_back(std::move(call));
 }
 
+// Calls `visit(arguments)` for the arguments of each call.
+template <typename Message, typename Visit>
+void for_each_arguments(Message& message, Visit visit) {
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || !calls->is_array()) return;
+  for (auto& call : *calls) {
+    if (!call.is_object()) continue;
+    const auto function = call.find("function");
+    auto& callee = function != call.end() && function->is_object() ? *function : call;
+    const auto arguments = callee.find("arguments");
+    if (arguments != callee.end()) visit(*arguments);
+  }
+}
+
 }  // namespace
 
 void refuse_media(const std::string& key, std::string_view what) {
@@ -110,6 +124,30 @@ bool settle_parts(RowJson& message, const std::string& key) {
     message["content"] = "";
   }
   return still_parts;
+}
+
+bool is_wordless_call(const RowJson& message) {
+  const auto calls = message.find("tool_calls");
+  const auto content = message.find("content");
+  return calls != message.end() && holds_something(*calls) && (content == message.end() || !holds_something(*content));
+}
+
+bool has_written_arguments(const RowJson& message) {
+  bool any = false;
+  for_each_arguments(message, [&](const RowJson& arguments) { any = any || arguments.is_string(); });
+  return any;
+}
+
+void read_arguments(RowJson& message) {
+  for_each_arguments(message, [](RowJson& arguments) {
+    if (!arguments.is_string()) return;
+    try {
+      RowJson read = parse_row_json(arguments.get_ref<const std::string&>(), "arguments");
+      if (read.is_object()) arguments = std::move(read);
+    } catch (const BadRow&) {
+      // Whatever the function takes: the template gets it as it is.
+    }
+  });
 }
 
 std::string joined_parts(const RowJson& content) {

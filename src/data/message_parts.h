@@ -26,6 +26,14 @@ RowJson calls_of(const RowJson& value, const std::string& key);
 // calls tool_calls, as LLaMA-Factory's parts have them; anything else is refused. Whether the content is still a list.
 bool settle_parts(RowJson& message, const std::string& key);
 
+// Whether the message calls tools and its content is null, empty or missing.
+bool is_wordless_call(const RowJson& message);
+
+// Arguments of calls that are an object written as a string of JSON, as OpenAI has them: whether there are any, and as
+// objects. A string that is no object stays.
+bool has_written_arguments(const RowJson& message);
+void read_arguments(RowJson& message);
+
 // The text of all parts.
 std::string joined_parts(const RowJson& content);
 

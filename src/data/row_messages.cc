@@ -163,6 +163,8 @@ void add_message(RowMessages& to, RowJson message, std::string_view list, std::s
   settle_function_call(message, message_place(list, idx, "function_call"));
   check_content(message, list, idx);
   if (settle_parts(message, message_place(list, idx, "content"))) to.any_parts = true;
+  if (has_written_arguments(message)) to.any_written_arguments = true;
+  if (is_wordless_call(message)) to.any_wordless_calls = true;
   to.list.push_back(std::move(message));
 }
 
@@ -195,6 +197,8 @@ void add_turn(RowMessages& to, RowJson turn, std::string_view list, std::size_t 
   if (from == "function_call") {
     to.list.push_back(RowJson{
         {"role", "assistant"}, {"content", ""}, {"tool_calls", calls_of(RowJson(std::move(value)), value_key)}});
+    if (has_written_arguments(to.list.back())) to.any_written_arguments = true;
+    to.any_wordless_calls = true;
   } else {
     to.list.push_back(RowJson{{"role", speaker->role}, {"content", std::move(value)}});
   }

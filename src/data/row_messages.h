@@ -19,6 +19,8 @@ struct RowMessages {
   std::vector<std::size_t> untrained;       // the assistant's messages that are not trained on, ascending
   std::vector<std::size_t> trained_others;  // messages of others that the row wants trained, ascending
   bool any_parts = false;                   // some content is a list of parts, {"type": "text", "text": ...}
+  bool any_written_arguments = false;       // some call's arguments are a string of JSON
+  bool any_wordless_calls = false;          // some message calls tools and says nothing
   // Where the messages stand in the row: the key of a list and which message is its first.
   std::vector<std::pair<std::string, std::size_t>> places;
 

@@ -120,6 +120,37 @@ TEST(TemplateLosses, PartsOfTextAreWrittenWhateverTheTemplateTakes) {
   EXPECT_THAT(made_of(row, kParts).examples, ElementsAre(example_of("<user>q+;<assistant>[[a+b+;]]")));
 }
 
+// OpenAI writes arguments as a string of JSON. Most templates make JSON of them, some write what they get.
+TEST(TemplateLosses, ArgumentsAreWrittenOnceAsJson) {
+  const std::string row = R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "",
+      "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]}]})";
+  EXPECT_THAT(made_of(row, kWritesCalls).examples,
+              ElementsAre(example_of("<user>q<|im_end|>\n<assistant>[[[f {\"x\": 1}]<|im_end|>]]\n")));
+  constexpr const char* kWritesStrings =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}"
+      "{{ c.function.name + c.function.arguments }}{% endfor %};{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}";
+  EXPECT_THAT(made_of(row, kWritesStrings).examples, ElementsAre(example_of("<user>q;<assistant>[[f{\"x\": 1};]]")));
+}
+
+TEST(TemplateLosses, AMessageThatOnlyCallsToolsSaysNothingWhateverTheTemplateTakes) {
+  const auto row = [](const std::string& content) {
+    return R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": )" + content +
+           R"(, "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"x": 1}}}]}]})";
+  };
+  constexpr const char* kTellsByNull =
+      "{% for m in messages %}<{{ m.role }}>{% if m.content is none %}{{ m.tool_calls[0].function.name }} "
+      "{{ m.tool_calls[0].function.arguments | tojson }}"
+      "{% else %}{{ m.content }}{% endif %};{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+  for (const char* const content : {"\"\"", "null"}) {
+    EXPECT_THAT(made_of(row(content), kWritesCalls).examples,
+                ElementsAre(example_of("<user>q<|im_end|>\n<assistant>[[[f {\"x\": 1}]<|im_end|>]]\n")));
+    EXPECT_THAT(made_of(row(content), kTellsByNull).examples,
+                ElementsAre(example_of("<user>q;<assistant>[[f {\"x\": 1};]]")))
+        << content;
+  }
+}
+
 class TrainingWishes : public testing::TestWithParam<const char*> {};
 
 TEST_P(TrainingWishes, OfAMessageAreHonoured) {
