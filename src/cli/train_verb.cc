@@ -270,6 +270,7 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
     display.committed({.step = job.position().step, .next_s = run.memory.commit_every_s});
   }
   const RunSummary summary = job.run(observer, progress);
+  work.tell_of_interrupt();  // before what follows from it
   display.finish();
   if (file) file->finish();
   show_end(job, run, summary, display, outputs, arguments);

@@ -92,7 +92,7 @@ void WorkDisplay::finish() {
 }
 
 void WorkDisplay::tell_of_interrupt() {
-  if (!InterruptGuard::requested() || std::exchange(has_told_of_interrupt_, true)) return;
+  if (!InterruptGuard::requested() || has_told_of_interrupt_.exchange(true)) return;
   // The terminal shows ^C where the cursor is: on a line that the area's next picture removes, or behind what was
   // printed.
   const bool is_mid_line = is_terminal(stderr) && !screen_.has_area();

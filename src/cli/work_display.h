@@ -4,6 +4,7 @@
 // from any thread.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -44,10 +45,11 @@ class WorkDisplay {
   std::optional<std::string> bar(std::size_t num_columns);
   // Removes the bar. Ctrl-C is still noticed.
   void finish();
+  // Says, once, that the work stops where the user has asked for that; else the next tick of the screen does.
+  void tell_of_interrupt();
 
  private:
   void report(const WorkProgress& progress);
-  void tell_of_interrupt();
 
   SteadyClock clock_;
   InterruptGuard guard_;
@@ -56,7 +58,7 @@ class WorkDisplay {
   std::uint64_t first_done_ = 0;
   std::int64_t start_ns_ = 0;
   PlainProgress plain_;
-  bool has_told_of_interrupt_ = false;
+  std::atomic<bool> has_told_of_interrupt_ = false;
   TerminalScreen screen_;  // the last member: its thread uses the others
 };
 
