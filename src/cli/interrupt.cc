@@ -15,7 +15,8 @@ namespace sluice {
 namespace {
 
 // Signal handlers reach nothing but globals, and of those only lock-free ones.
-std::atomic<int> num_signals{0};
+std::atomic<int> num_signals{0};  // Ctrl-C and SIGTERM
+std::atomic<bool> is_hung_up{false};
 std::atomic<bool> guarded{false};
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -29,11 +30,13 @@ void say(std::string_view sentence) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
 }
 
-// A terminal that is closed sends SIGHUP, and so does its shell: the second one is not somebody's impatience.
+// A terminal that is closed sends SIGHUP, its shell sends another, and a session manager SIGTERM: only a second SIGTERM
+// or Ctrl-C is somebody's impatience.
 void handle(int signal) {
   const int errno_value = errno;
-  if (num_signals.fetch_add(1) > 0) {
-    if (signal == SIGHUP) return;
+  if (signal == SIGHUP) {
+    is_hung_up = true;
+  } else if (num_signals.fetch_add(1) > 0) {
     say(kSecond);
     ::_exit(kExitCode);
   }
@@ -45,6 +48,7 @@ void handle(int signal) {
 InterruptGuard::InterruptGuard() {
   CHECK(!guarded.exchange(true), "one guard at a time");
   num_signals = 0;
+  is_hung_up = false;
   struct sigaction action {};
   action.sa_handler = handle;
   action.sa_flags = SA_RESTART;
@@ -66,6 +70,6 @@ InterruptGuard::~InterruptGuard() {
   guarded = false;
 }
 
-bool InterruptGuard::requested() { return num_signals.load() > 0; }
+bool InterruptGuard::requested() { return num_signals.load() > 0 || is_hung_up.load(); }
 
 }  // namespace sluice

@@ -260,10 +260,11 @@ void TrainingJob::open(const JobMemory& memory, const std::string& plan_json, co
 void TrainingJob::take_folder(const ProgressSink& progress, ChangedInputs changed) {
   manifest_ = std::make_unique<RunManifest>(files_, *engine_, config_.output_dir);
   if (start_ == JobStart::kResume) {
-    manifest_->set_record(standing_record());
-    find_moved_stores();
-    require_own_stores();
-    require_same_inputs(progress, changed);
+    const RunRecord record = resumed_record(files_, *engine_, config_, config_of(config_.output_dir).cache,
+                                            wall_clock_->now_ns() / 1'000'000'000);
+    require_own_stores(files_, *engine_, record, config_.output_dir);
+    manifest_->set_record(record);
+    manifest_->set_inputs(require_same_inputs(record, config_, changed, progress));
     started_unix_s_ = manifest_->record().started_unix_s;
     if (manifest_->record().skip_bad) bad_rows_ = BadRows::kSkip;
   } else {
@@ -287,66 +288,6 @@ void TrainingJob::take_folder(const ProgressSink& progress, ChangedInputs change
   }
   const RunRecord& record = start_ == JobStart::kResume ? manifest_->record() : next_record_;
   store_directories_ = store_paths(record, config_.output_dir);
-}
-
-// A record that was lost or damaged is made anew from what the folder and the state have.
-RunRecord TrainingJob::standing_record() const {
-  std::string why = "missing";
-  try {
-    if (const std::optional<RunRecord> record = RunManifest::read(files_, *engine_, config_.output_dir)) return *record;
-  } catch (const FormatError& failure) {
-    why = failure.what();
-  }
-  log_warning(fmt::format("{} of {} is made anew: {}", kRunRecordName, config_.output_dir, why));
-  return remake_run_record(files_, *engine_, config_, wall_clock_->now_ns() / 1'000'000'000);
-}
-
-// The configuration may say that the drives have other mount points now.
-void TrainingJob::find_moved_stores() {
-  if (config_.cache.empty() || config_.cache == config_of(config_.output_dir).cache) return;
-  RunRecord record = manifest_->record();
-  record.stores = find_stores(files_, *engine_, config_.cache, record.id);
-  manifest_->set_record(std::move(record));
-}
-
-void TrainingJob::require_own_stores() const {
-  const RunRecord& record = manifest_->record();
-  for (const std::string& store : record.stores) {
-    if (!store.starts_with('/')) continue;  // it lies in the run's folder and goes where that goes
-    const std::optional<StoreOwner> owner = read_store_owner(files_, *engine_, store);
-    if (!owner) continue;
-    if (owner->run_id != record.id) {
-      throw InvalidInput(
-          fmt::format("the state in {} is that of another run, which was in {}: name the cache folders of "
-                      "this run (cache=[...])",
-                      store, owner->output_dir));
-    }
-    std::error_code failure;
-    const bool is_here = std::filesystem::equivalent(owner->output_dir, config_.output_dir, failure);
-    if (!is_here && owner_is_there(files_, *engine_, *owner)) {
-      throw InvalidInput(
-          fmt::format("{} is a copy of the run in {}, and both would change the one state in {}: go on with "
-                      "that run, or delete its folder first",
-                      config_.output_dir, owner->output_dir, store));
-    }
-  }
-}
-
-void TrainingJob::require_same_inputs(const ProgressSink& progress, ChangedInputs changed) {
-  std::vector<RunInput> now = fingerprint_inputs(config_, progress);
-  const std::vector<RunInput>& begun = manifest_->record().inputs;
-  const std::vector<std::string> changes = begun.empty() ? std::vector<std::string>() : changed_inputs(begun, now);
-  if (!changes.empty()) {
-    const std::string text = fmt::format("{}", fmt::join(changes, "; "));
-    if (changed == ChangedInputs::kRefuse) {
-      throw InvalidInput(
-          fmt::format("the run in {} cannot go on as it began: {}; put back what it began with, or go on "
-                      "all the same with --accept-changes",
-                      config_.output_dir, text));
-    }
-    log_warning(fmt::format("going on with what has changed: {}", text));
-  }
-  manifest_->set_inputs(std::move(now));
 }
 
 // A new run takes the place of the one in its folder only when all else is ready.

@@ -18,6 +18,7 @@
 #include "data/model_text.h"
 #include "data/prepared_data.h"
 #include "format/checkpoint.h"
+#include "train/resumed_run.h"
 #include "train/run_folder.h"
 #include "train/run_log.h"
 #include "train/run_manifest.h"
@@ -28,9 +29,6 @@
 namespace sluice {
 
 enum class JobStart : std::uint8_t { kNew, kResume };
-
-// Whether a run goes on where the files that it was made from have changed.
-enum class ChangedInputs : std::uint8_t { kRefuse, kAccept };
 
 // A run that goes on from one of its checkpoints, and what it gives up for that.
 struct GoingBack {
@@ -101,12 +99,7 @@ class TrainingJob {
                        const ProgressSink& progress);
   // Takes output_dir for this process and finds out which run is in it.
   void take_folder(const ProgressSink& progress, ChangedInputs changed);
-  RunRecord standing_record() const;
   void begin_record(const ProgressSink& progress);
-  void require_same_inputs(const ProgressSink& progress, ChangedInputs changed);
-  void find_moved_stores();
-  // Refuses a state that belongs to another run, or to the run that this one is a copy of.
-  void require_own_stores() const;
   void restore_checkpoint();
   // What a crash may have left: snapshots without a folder, folders of steps that were given up.
   void drop_strays();
