@@ -13,6 +13,8 @@ import unittest
 from handbook_runs import ShortSteps, fingerprint, steps_of
 from sluice_process import start
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, the runs below would ignore it too
+
 
 class Signals(ShortSteps):
     """State in memory, commits by time: a signal at any moment costs at most the time since the last commit."""
