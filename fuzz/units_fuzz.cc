@@ -16,5 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     CHECK(!sluice::format_bytes(bytes).empty(), "every size can be printed");
   } catch (const sluice::InvalidInput&) {
   }
+  try {
+    CHECK(sluice::parse_seconds(text) > 0, "a time of zero or less was accepted");
+  } catch (const sluice::InvalidInput&) {
+  }
   return 0;
 }

@@ -163,6 +163,8 @@ class Moved(ShortSteps):
         copy = self.path("copy")
         shutil.copytree(out, copy)
         self.refuse(run("resume", copy, "--json"), 2, "is a copy of the run in", out)
+        _, words = self.words("copy", "max_steps=1", f"cache=[{self.path('nvme3')}]", *ON_DRIVES)
+        self.succeed("train", *words, "overwrite_output_dir=true")  # and leaves the original's state alone
         self.succeed("resume", out, "--json")
 
     def test_state_that_no_run_refers_to_is_deleted_once_somebody_agrees(self):

@@ -129,13 +129,16 @@ std::uint64_t ConfigValue::bytes() const {
 }
 
 double ConfigValue::seconds() const {
-  constexpr std::string_view kForm = "auto, or a time above 0 such as 90s, 10min or 2h";
+  constexpr std::string_view kForm = "auto, or a time of a second or more such as 90s, 10min or 2h";
   if (value_.kind != YamlValue::Kind::kScalar) expected(kForm);
+  double seconds = 0;
   try {
-    return parse_seconds(trimmed(value_.text));
+    seconds = parse_seconds(trimmed(value_.text));
   } catch (const InvalidInput&) {
     expected(kForm);
   }
+  if (seconds < 1) expected(kForm);
+  return seconds;
 }
 
 std::vector<std::string> ConfigValue::texts() const {

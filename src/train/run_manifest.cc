@@ -100,7 +100,7 @@ void RunManifest::start_over(RunRecord record) {
   save();
   std::vector<std::string> names(record_.files.begin(), record_.files.end());
   std::erase(names, kRunRecordName);
-  for (const std::string& store : store_paths(record_, folder_)) remove_store(files_, store);
+  remove_run_state(files_, engine_, record_, folder_);
   delete_files(names);
   set_record(std::move(record));
 }
@@ -193,7 +193,7 @@ void RunManifest::remove_all() {
   // run.json goes last: until then it lists what is left.
   const auto record = std::find(names.begin(), names.end(), kRunRecordName);
   if (record != names.end()) std::rotate(record, record + 1, names.end());
-  for (const std::string& store : store_paths(record_, folder_)) remove_store(files_, store);
+  remove_run_state(files_, engine_, record_, folder_);
   delete_files(names);
   record_.files.clear();
 }

@@ -170,6 +170,19 @@ std::optional<StoreOwner> find_owner(FileSystem& files, IoEngine& engine, const 
   return std::nullopt;
 }
 
+void remove_run_state(FileSystem& files, IoEngine& engine, const RunRecord& record, const std::string& output_dir) {
+  for (const std::string& store : store_paths(record, output_dir)) {
+    const bool is_inside = store.starts_with(output_dir + "/");
+    const std::optional<StoreOwner> owner = is_inside ? std::nullopt : read_store_owner(files, engine, store);
+    const bool is_here = !owner || is_same_folder(owner->output_dir, output_dir);
+    if (owner && (owner->run_id != record.id || (!is_here && owner_is_there(files, engine, *owner)))) {
+      log_warning(fmt::format("the state in {} stays: it belongs to the run in {}", store, owner->output_dir));
+      continue;
+    }
+    remove_store(files, store);
+  }
+}
+
 void remove_store(FileSystem& files, const std::string& directory) {
   if (!files.exists(directory)) return;
   std::unique_ptr<FileLock> lock;

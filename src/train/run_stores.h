@@ -40,6 +40,9 @@ std::vector<std::string> find_stores(FileSystem& files, IoEngine& engine, const 
 // none.
 std::optional<StoreOwner> find_owner(FileSystem& files, IoEngine& engine, const TrainConfig& config);
 
+// Deletes the state of a run in `output_dir` where no other run claims it: the original's, which this one is a copy of,
+// stays.
+void remove_run_state(FileSystem& files, IoEngine& engine, const RunRecord& record, const std::string& output_dir);
 // Deletes a store's files from a directory, and the directory where nothing else is in it. Throws InvalidInput where a
 // process uses the store.
 void remove_store(FileSystem& files, const std::string& directory);

@@ -359,7 +359,7 @@ TEST(TrainConfig, CommitsComeByTimeInAnyUnit) {
   EXPECT_EQ(seconds_of("1.5 h"), 5400);
   EXPECT_EQ(seconds_of("20min"), 1200);
   EXPECT_EQ(seconds_of("600"), 600);
-  for (const char* const none : {"0", "-3s", "soon", "10 weeks", "1e99h"}) {
+  for (const char* const none : {"0", "0.5s", "-3s", "soon", "10 weeks", "1e99h"}) {
     EXPECT_THROW(seconds_of(none), InvalidInput) << none;
   }
 }
