@@ -29,7 +29,7 @@ void say(std::string_view sentence) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
 }
 
-// A terminal that is closed sends SIGHUP, and so does its shell: the second one is not somebody's impatience.
+// Closing a terminal sends SIGHUP twice, once from the kernel and once from the shell: a second SIGHUP does not kill.
 void handle(int signal) {
   const int errno_value = errno;
   if (num_signals.fetch_add(1) > 0) {

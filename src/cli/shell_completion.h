@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scripts that complete verbs, options, files and keys of a configuration in a shell. They hold all that they complete:
-// the program is not run while somebody types.
+// Completion scripts for shells: verbs, options, files and configuration keys. The scripts are self-contained and never
+// run the program.
 #pragma once
 
 #include <string>

@@ -7,8 +7,8 @@
 //   loss   1.2345 ▇▅▃▂▁  lr 1.0e-03
 //   _                                           the cursor, so that a killed process leaves a line to go on with
 //
-// Where lines cannot be drawn over (a pipe, a file, TERM=dumb) there are messages alone, without escape codes. A stream
-// that fails is given up: nothing is printed there any more, and work goes on. Thread-safe.
+// On a stream without cursor control (a pipe, a file, TERM=dumb) only messages are printed, without escape codes. After
+// a write error the stream is closed for further output, and the work goes on. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -29,13 +29,14 @@ struct ScreenOptions {
   int fd = 2;
   bool redraws = false;
   bool colours = false;
-  // Called about ten times a second, without a lock held. Without it nothing is painted but by tick().
+  // Called about ten times a second, without a lock held. Empty: only tick() paints.
   std::function<void()> on_tick = nullptr;
 };
 
 class TerminalScreen {
  public:
-  // The live area's lines, each of at most so many columns. Called with the screen's lock held: it must not print.
+  // Returns the live area's lines, each at most `num_columns` wide. Called with the screen's lock held: it must not
+  // print.
   using Painter = std::function<std::vector<std::string>(std::size_t num_columns)>;
 
   explicit TerminalScreen(ScreenOptions options);
@@ -47,17 +48,17 @@ class TerminalScreen {
   bool redraws() const { return options_.redraws; }
   bool colours() const { return options_.colours; }
 
-  // A message of one or more lines, without a line feed at its end; control characters of others are made visible.
+  // Prints a message of one or more lines, without a trailing line feed; control characters are made visible.
   void print(std::string_view message);
-  // Null: none. The area of before is removed at once.
+  // Replaces the live area, removing the old one at once. nullptr: no area.
   void set_area(Painter painter);
   bool has_area() const;  // on the screen
   // Paints the area if it has changed.
   void tick();
 
-  // `listener` is given every message as well, those of before at once. Called with the lock held: it must not print.
+  // `listener` receives every message, at once those printed before. Called with the lock held: it must not print.
   void set_listener(std::function<void(const std::string& message)> listener);
-  // Why the stream was given up; empty: it was not. Told once to the listener too.
+  // Reason of the write error that closed the stream; empty: none. The listener is told once.
   std::string failure() const;
 
  private:
@@ -71,10 +72,10 @@ class TerminalScreen {
   ScreenOptions options_;
   mutable std::mutex mutex_;
   Painter painter_;
-  std::vector<std::string> area_;   // as it is on the screen
-  std::size_t area_columns_ = 0;    // of the terminal when it was drawn
-  std::string waiting_;             // messages that the stream has not taken yet
-  std::vector<std::string> early_;  // messages before there was a listener
+  std::vector<std::string> area_;   // the lines on the screen
+  std::size_t area_columns_ = 0;    // the terminal's width when the area was drawn
+  std::string waiting_;             // messages not yet written to the stream
+  std::vector<std::string> early_;  // messages printed before a listener was set
   std::function<void(const std::string&)> listener_;
   std::string failure_;
   bool ends_ = false;
