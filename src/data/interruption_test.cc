@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything before the first step of training can be stopped: each part asks often enough, here after a few questions.
+// Cancellation before the first training step: every stage polls often enough, here within a few polls.
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -18,7 +18,7 @@
 namespace sluice {
 namespace {
 
-// Says yes to the n-th question and those behind it.
+// Returns true from the n-th poll on.
 std::function<bool()> stop_at(int& num_asked, int n) {
   return [&num_asked, n] { return ++num_asked >= n; };
 }
