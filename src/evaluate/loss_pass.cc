@@ -30,7 +30,7 @@ std::uint64_t token_loss_bytes(std::int64_t batch_tokens) {
   return static_cast<std::uint64_t>(batch_tokens) * sizeof(float);
 }
 
-// The rows of a batch at the start of memory for the largest.
+// A view of the first rows of a buffer sized for the largest batch.
 TensorView first_rows(const Buffer& memory, DType dtype, const Shape& shape) {
   const std::uint64_t bytes = static_cast<std::uint64_t>(shape.num_elements()) * size_bytes(dtype);
   return {memory.bytes().first(bytes), dtype, shape};

@@ -205,7 +205,7 @@ void CheckpointWriter::finish() {
   put_in_place(names);
 }
 
-// Shards first and durable, then what makes a reader see them. A failure removes all of them.
+// Makes the shards durable first, then renames the files that make readers see them. On failure all are removed.
 void CheckpointWriter::put_in_place(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (&name == &names.back()) files_.sync_directory(folder_);

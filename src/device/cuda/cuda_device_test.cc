@@ -48,7 +48,7 @@ class CudaDeviceTest : public ::testing::Test {
   }
 
   Device& card() { return *card_; }
-  // Instead of the card as it was made.
+  // Replaces the fixture's card by one with these options.
   void use_card(const CudaDeviceOptions& options) {
     card_.reset();
     card_ = plugin_->make_device(options);
@@ -90,7 +90,7 @@ TEST_F(CudaDeviceTest, CopiesThereAndBack) {
   EXPECT_EQ(pageable.back(), host.bytes()[size - 1]);
 }
 
-// As under Windows' subsystem for Linux, where the driver pins little.
+// As under WSL2, where the driver pins little host memory.
 TEST_F(CudaDeviceTest, CopiesMemoryThatCannotBePinnedThroughSlots) {
   use_card({.arena_bytes = 64 * kMiB, .scratch_bytes = kScratch, .pinnable_bytes = 2 * kMiB});
   const auto stream = card().make_stream("copies");
@@ -100,7 +100,9 @@ TEST_F(CudaDeviceTest, CopiesMemoryThatCannotBePinnedThroughSlots) {
   const Buffer back = card().allocate_pinned(kSize);
   const Buffer small = card().allocate_pinned(4096);  // pinned
   const Buffer on_card = card().allocate(kSize, "test");
-  const auto whole = [](const Buffer& buffer) { return buffer.bytes().first(kSize); };  // allocations are rounded up
+  const auto whole = [](const Buffer& buffer) {
+    return buffer.bytes().first(kSize);
+  };  // without the rounding of allocations
   for (int round = 0; round < 3; ++round) {
     stream->run([&host, round] {
       for (std::size_t i = 0; i < kSize; ++i) host.bytes()[i] = static_cast<std::byte>(i * 31 + i / 4096 + round);
