@@ -140,7 +140,7 @@ RunLog::RunLog(RunLogPlace place, TrainerState state, Start start)
       event_file_(open_events(place_)) {
   attempt(kEventsName, [&] {
     event_file_.append(version_record(seconds_since_1970(place_)));
-    // The folder may hold events of a run that this one replaces, or of the steps that are done again.
+    // The folder may hold events of a replaced run, or of steps that are repeated.
     event_file_.append(restart_record(
         {.wall_seconds = seconds_since_1970(place_), .step = start == Start::kResumed ? first_step_ + 1 : 0}));
   });
@@ -153,9 +153,10 @@ void RunLog::attempt(std::string_view name, const std::function<void()>& write) 
     write();
   } catch (const IoError& failure) {
     if (!lost_.emplace(name).second) return;
-    const std::string why = failure.errno_value() != 0
-                                ? std::generic_category().message(failure.errno_value())  // without advice to stop
-                                : std::string(failure.what());
+    const std::string why =
+        failure.errno_value() != 0
+            ? std::generic_category().message(failure.errno_value())  // without the remedy, which says to stop
+            : std::string(failure.what());
     log_warning(fmt::format("{} misses entries ({}); training goes on", name, why));
   }
 }
