@@ -136,7 +136,7 @@ std::vector<Hierarchy> hierarchies(const std::string& root, std::string_view con
   return found;
 }
 
-// Visits the directories from a group up to the mount: `where` is a directory, `name` the group as people know it.
+// Visits the directories from a group up to the mount: `where` is a directory, `name` the group's path for messages.
 void walk_up(const std::string& root, const Hierarchy& hierarchy,
              const std::function<void(const std::string& where, const std::string& name)>& visit) {
   std::string group = hierarchy.group;

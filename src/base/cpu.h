@@ -25,7 +25,7 @@ struct UsableCores {
 };
 
 struct MemoryInfo {
-  std::uint64_t physical_bytes = 0;   // of the machine
+  std::uint64_t physical_bytes = 0;   // physical memory of the machine
   std::uint64_t total_bytes = 0;      // usable by this process: the lowest of all limits
   std::uint64_t available_bytes = 0;  // allocatable now without swapping, within every limit
   std::string total_limit;            // what sets total_bytes: "ulimit -v"; empty: the machine's memory

@@ -12,7 +12,7 @@
 namespace sluice {
 
 struct CommandOption {
-  std::vector<std::string> names;  // "--help", "-h"; empty: a positional alone
+  std::vector<std::string> names;  // "--help", "-h"; empty: positional only
   std::string positional;          // its name; empty: none
   std::string value;               // placeholder of its argument: "DIR"; empty: a flag
   std::string about;

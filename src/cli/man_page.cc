@@ -57,7 +57,7 @@ std::string option_entry(const CommandOption& option) {
   for (const std::string& name : option.names) names += (names.empty() ? "" : ", ") + bold(name);
   if (!option.value.empty() && !names.empty()) names += " " + italic(option.value);
   if (!option.positional.empty()) {
-    // A form of its own: `--model DIR` or DIR in its place.
+    // The positional form of an option: DIR in place of `--model DIR`.
     names = names.empty() ? italic(option.positional) : italic(option.positional) + ", " + names;
   }
   std::string about = option.about;

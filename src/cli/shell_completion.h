@@ -12,7 +12,7 @@ namespace sluice {
 
 struct CompletionInput {
   Command root;
-  std::vector<std::string> config_keys;  // for verbs that take `key=value`
+  std::vector<std::string> config_keys;  // completed for verbs that take `key=value`
 };
 
 std::string bash_completion(const CompletionInput& input);

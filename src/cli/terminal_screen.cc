@@ -22,8 +22,7 @@ constexpr std::chrono::milliseconds kTick(100);
 constexpr std::size_t kUsualColumns = 80;
 constexpr std::size_t kUsualRows = 24;
 constexpr std::size_t kLeastColumns = 20;
-constexpr std::size_t kMostWaitingBytes =
-    64 * 1024;  // buffered while Ctrl-S stops the terminal; beyond that, printing blocks
+constexpr std::size_t kMostWaitingBytes = 64 * 1024;  // buffered while Ctrl-S stops the terminal; then printing blocks
 constexpr std::size_t kMostEarlyMessages = 1000;
 constexpr int kPatienceMs = 1000;  // timeout for a stream that would block
 // Disables line wrap in the area: a terminal that has just become narrower, and has not signalled it yet, cuts its

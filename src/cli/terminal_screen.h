@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one writer of standard error while work goes on: messages and log lines above, a live area below them.
+// Sole writer of standard error during long work: messages and log lines above, a live area below them.
 //
-//   reading rows: 3 rows were left out          messages: stay, are wrapped between words
+//   reading rows: 3 rows were left out          messages: stay, wrapped between words
 //   warning: the trace ends here
-//   train  ▕███████▌        ▏  37 %  step 3/8   live area: painted anew about ten times a second, gone at the end
+//   train  ▕███████▌        ▏  37 %  step 3/8   live area: repainted about ten times a second, removed at the end
 //   loss   1.2345 ▇▅▃▂▁  lr 1.0e-03
 //   _                                           the cursor, so that a killed process leaves a line to go on with
 //
@@ -52,7 +52,7 @@ class TerminalScreen {
   void print(std::string_view message);
   // Replaces the live area, removing the old one at once. nullptr: no area.
   void set_area(Painter painter);
-  bool has_area() const;  // on the screen
+  bool has_area() const;  // whether an area is on the screen now
   // Paints the area if it has changed.
   void tick();
 
@@ -81,7 +81,7 @@ class TerminalScreen {
   bool ends_ = false;
   std::condition_variable end_;
   LogRedirect log_;
-  std::thread ticks_;  // the last member: it uses the others
+  std::thread ticks_;  // last member: its thread uses the others
 };
 
 }  // namespace sluice

@@ -60,8 +60,7 @@ Choice choose(const StatusLine& line, std::size_t num_columns) {
 std::size_t label_size(std::string_view text) {
   constexpr std::size_t kMostLabel = 16;
   const std::size_t blanks = text.find("  ");
-  if (blanks > kMostLabel || text.find(' ') != blanks)
-    return 0;  // no label: none found, too far right, or other words before it
+  if (blanks > kMostLabel || text.find(' ') != blanks) return 0;  // no gap, too far right, or words before it
   return std::min(text.find_first_not_of(' ', blanks), text.size());
 }
 

@@ -32,7 +32,7 @@ std::string printable(std::string_view text);
 // `rank` first.
 struct StatusField {
   std::string text;
-  std::string brief = {};  // empty: the same
+  std::string brief = {};  // empty: same as text
   int rank = 0;            // 0: never left out
 };
 

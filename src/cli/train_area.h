@@ -33,7 +33,7 @@ struct TrainAreaState {
     LaneSeconds lane_shares{};  // busy fraction over the last steps
   };
   std::optional<Learning> learning;
-  std::vector<double> losses;  // the curve
+  std::vector<double> losses;  // points of the loss curve
   std::optional<double> held_out_loss;
 
   SessionUse use;

@@ -98,7 +98,7 @@ void TrainDisplay::step(const StepReport& report) {
   measure_lanes(weight);
   const double left_s = smooth_seconds_ * static_cast<double>(report.total_steps - report.step);
   const SessionUse use = options_.gauges.use();
-  TrainAreaState exact;  // the step itself, for the log
+  TrainAreaState exact;  // this step's values instead of running means, for the log
   {
     const std::scoped_lock lock(mutex_);
     state_.step = report.step;

@@ -28,7 +28,7 @@ struct TrainDisplayOptions {
   RunGauges gauges;
   std::uint64_t step = 0;  // the step that the run starts from
   std::uint64_t total_steps = 0;
-  double elapsed_s = 0;             // of earlier sessions
+  double elapsed_s = 0;             // training time of earlier sessions
   std::uint64_t logging_steps = 1;  // steps between two log lines
   bool shows_lanes = false;
 };

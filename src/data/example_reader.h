@@ -22,7 +22,7 @@ namespace sluice {
 
 struct DataSource {
   std::vector<std::string> files;
-  std::optional<RowSchema> schema;                         // of all files; nullopt: detected
+  std::optional<RowSchema> schema;                         // schema of all files; nullopt: detected
   std::optional<std::uint64_t> max_rows = {};              // per file: its first valid rows; nullopt: no limit
   std::vector<std::optional<RowSchema>> own_schemas = {};  // per file, if they differ; override `schema`
   RowLimits limits;

@@ -36,7 +36,7 @@ class InterruptionTest : public testing::Test {
 };
 
 TEST_F(InterruptionTest, ReadingALineThatNeverEndsIsStopped) {
-  // Longer than the limit of a row: the rest of the line is skipped, which may be a whole drive.
+  // A line beyond the row limit: skipping the rest of it may read a whole drive, so it must poll.
   std::istringstream stream(std::string(4 << 20, 'x'));
   const auto reader =
       read_rows(stream, "f", RowFormat::kJsonLines, {.max_row_bytes = 16, .interrupted = stop_at(num_asked_, 5)});

@@ -22,7 +22,7 @@ struct EvaluationRequest {
   std::string chat_template;  // a Jinja file that replaces the model's template; empty: the model's
   std::size_t micro_batch_size = 1;
   Packing packing = Packing::kPacked;
-  std::uint64_t budget_bytes = 0;  // of host memory: weights, adapter, activations
+  std::uint64_t budget_bytes = 0;  // host memory for weights, adapter and activations
   DType dtype = DType::kBF16;
   std::size_t num_threads = 1;
   std::string scratch_folder;  // for the tokenized data, 8 bytes a token; not cleaned up
@@ -35,7 +35,7 @@ struct Evaluation {
   RowCounts rows;
   std::uint64_t num_micro_batches = 0;
   bool streamed = false;  // weights were streamed, not resident
-  double seconds = 0;     // of the forward passes
+  double seconds = 0;     // duration of the forward passes
 
   double perplexity() const;
 };

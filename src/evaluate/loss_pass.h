@@ -35,7 +35,7 @@ class LossPass {
   // Activations of one batch.
   struct Place {
     Buffer hidden;
-    Buffer statistics;  // the softmax's
+    Buffer statistics;  // softmax statistics per row
     Buffer losses;
   };
 

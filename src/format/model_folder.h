@@ -53,7 +53,7 @@ void make_model_folder(const std::string& path);
 enum class SideFiles {
   kAll,        // configuration and tokenizer
   kTokenizer,  // all but config.json and generation_config.json
-  kConfig,     // these two alone
+  kConfig,     // only config.json and generation_config.json
 };
 
 bool is_side_file(std::string_view name);

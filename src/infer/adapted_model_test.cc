@@ -30,7 +30,7 @@ struct AdapterMatrix {
   Shape shape;
   std::vector<float> values;
 };
-using AdapterMatrices = std::map<std::string, AdapterMatrix>;  // by PEFT's name of the tensor
+using AdapterMatrices = std::map<std::string, AdapterMatrix>;  // keyed by PEFT tensor name
 
 AdapterMatrix random_matrix(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
   AdapterMatrix matrix{.shape = {rows, columns}};
@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(Torch, TrainedAdapters,
                            return name;
                          });
 
-// Falcon's rows lie in another order in a slice than in the checkpoint.
+// Falcon's slices order rows differently from its checkpoint.
 TEST(AdaptedModel, RanksScalesAndLayersMayDiffer) {
   for (const std::string name : {"falcon-40b", "gemma2"}) {
     const OpenedModel opened(kReferenceFiles + "/models/" + name);

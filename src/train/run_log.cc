@@ -153,10 +153,9 @@ void RunLog::attempt(std::string_view name, const std::function<void()>& write) 
     write();
   } catch (const IoError& failure) {
     if (!lost_.emplace(name).second) return;
-    const std::string why =
-        failure.errno_value() != 0
-            ? std::generic_category().message(failure.errno_value())  // without the remedy, which says to stop
-            : std::string(failure.what());
+    const std::string why = failure.errno_value() != 0
+                                ? std::generic_category().message(failure.errno_value())  // without advice to stop
+                                : std::string(failure.what());
     log_warning(fmt::format("{} misses entries ({}); training goes on", name, why));
   }
 }

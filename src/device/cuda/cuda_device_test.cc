@@ -100,9 +100,7 @@ TEST_F(CudaDeviceTest, CopiesMemoryThatCannotBePinnedThroughSlots) {
   const Buffer back = card().allocate_pinned(kSize);
   const Buffer small = card().allocate_pinned(4096);  // pinned
   const Buffer on_card = card().allocate(kSize, "test");
-  const auto whole = [](const Buffer& buffer) {
-    return buffer.bytes().first(kSize);
-  };  // without the rounding of allocations
+  const auto whole = [](const Buffer& buffer) { return buffer.bytes().first(kSize); };  // allocations are rounded up
   for (int round = 0; round < 3; ++round) {
     stream->run([&host, round] {
       for (std::size_t i = 0; i < kSize; ++i) host.bytes()[i] = static_cast<std::byte>(i * 31 + i / 4096 + round);
@@ -114,7 +112,7 @@ TEST_F(CudaDeviceTest, CopiesMemoryThatCannotBePinnedThroughSlots) {
     other->synchronize();
     EXPECT_TRUE(std::equal(whole(host).begin(), whole(host).end(), back.bytes().begin())) << round;
     EXPECT_TRUE(std::equal(small.bytes().begin(), small.bytes().end(), back.bytes().begin())) << round;
-    stream->copy(back.bytes().subspan(3, kMiB), host.bytes().subspan(kMiB, kMiB));  // between two such buffers
+    stream->copy(back.bytes().subspan(3, kMiB), host.bytes().subspan(kMiB, kMiB));  // pageable to pageable
     stream->synchronize();
     EXPECT_TRUE(std::equal(back.bytes().begin() + 3, back.bytes().begin() + 3 + kMiB, host.bytes().begin() + kMiB));
   }

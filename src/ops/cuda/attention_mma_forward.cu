@@ -16,8 +16,7 @@ struct Cut {
   static constexpr int kDim = kHeadDim;
   static constexpr int kWarps = kDim > 128 ? 4 : kSize == TileSize::kLarge ? 8 : 7;
   static constexpr int kThreads = 32 * kWarps;
-  static constexpr int kMinBlocks =
-      kDim > 128 || kSize == TileSize::kSmall ? 1 : 2;  // resident blocks per multiprocessor
+  static constexpr int kMinBlocks = kDim > 128 || kSize == TileSize::kSmall ? 1 : 2;  // resident, per multiprocessor
   static constexpr int kRows = 16 * kWarps;
   static constexpr int kKeys = kDim > 128 ? 32 : 64;
   static constexpr int kSharedBytes = 2 * (kTileElements<kRows, kDim> + 4 * kTileElements<kKeys, kDim>);
