@@ -46,7 +46,7 @@ Architecture usual_model(std::int64_t hidden = 1024) {
       .arch;
 }
 
-// Of weights, gradients, activations and workspace.
+// Device memory for the block's weights, gradients, activations and workspace.
 std::uint64_t block_bytes(const MeasuredBlock& block, DeviceKind device) {
   const Architecture& arch = block.arch;
   const auto bytes_of = [&](DType dtype, std::int64_t num_tokens) {

@@ -23,8 +23,8 @@ struct MeasuredBlock {
   std::int64_t document_tokens = 64;  // so short that a block is nearly all matrix products
 };
 
-// A model's own block where that is quickly measured, else one that is large enough for the kernels' full pace; a
-// small one where even that does not fit `memory_bytes`.
+// A block of the model's own shape if it can be measured quickly, else one large enough for full kernel throughput; a
+// small one if even that does not fit `memory_bytes`.
 MeasuredBlock measured_block(const Architecture& arch, std::int64_t batch_tokens, std::uint64_t memory_bytes);
 MeasuredBlock usual_block(std::uint64_t memory_bytes);
 // For a card, which is quick: a model's own, with documents as long as a run's.
@@ -34,7 +34,7 @@ std::uint64_t measuring_bytes(const MeasuredBlock& block, DeviceKind device);
 
 class ComputeSpeed {
  public:
-  // The device outlives this. How much is copied and updated follows its memory.
+  // The device outlives this. The sizes of the copies and of the optimizer update follow its memory.
   explicit ComputeSpeed(Device& device);
 
   Machine::Rates attention_flops_per_s();

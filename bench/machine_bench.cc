@@ -35,11 +35,11 @@ constexpr std::size_t kMostKept = 16;
 constexpr int kMethod = 2;  // what the figures mean; others are measured again
 constexpr std::uint64_t kDriveProbeBytes = 256 * kMiB;
 constexpr std::uint64_t kCacheBytes = kMiB;
-constexpr std::uint64_t kArenaBytes = 512 * kMiB;  // that kernels of the CPU are measured in, where there is so much
+constexpr std::uint64_t kArenaBytes = 512 * kMiB;  // upper bound on the CPU device's arena
 constexpr std::uint64_t kLeastMemoryBytes = 96 * kMiB;
 
-// A part of all memory that is this process's, not of what is free now: what is measured must not change by the minute.
-// A third, as there are copies beside the arena.
+// A third of the memory that this process may use, as there are copies beside the arena. Not of the free memory, which
+// would make the measurement vary from minute to minute.
 std::uint64_t arena_bytes() { return std::min(kArenaBytes, read_memory_info().total_bytes / 3); }
 
 // Where it is one drive that tells.
@@ -147,7 +147,7 @@ std::optional<Machine> cached_machine(const std::string& path, const nlohmann::j
   return std::nullopt;
 }
 
-// Measuring took seconds; where its result cannot be kept, in a home that is read-only, it is taken again next time.
+// The measurement takes seconds. If the cache cannot be written, as in a read-only home, the next run repeats it.
 void keep(const std::string& path, const nlohmann::json& key, const Machine& machine) {
   const auto tell = [&](const std::string& why) {
     log_debug(

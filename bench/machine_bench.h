@@ -27,14 +27,14 @@ struct MachineBenchOptions {
   ProgressSink progress;            // while it is measured
 };
 
-// Takes a few seconds. Throws InvalidInput where a directory is missing, IoError where it cannot be written, Cancelled
-// where the user stops it.
+// Takes a few seconds. Throws InvalidInput if a directory is missing, IoError if it cannot be written, Cancelled if the
+// user stops it.
 Machine measure_machine(const MachineBenchOptions& options);
 
 enum class Remeasure { kIfChanged, kAlways };
 
-// From `cache_path` if it was measured before for the same processor, memory, threads, drives and shape of block; else
-// measured, and kept there if that can be (an empty path: nowhere). The space on the drives is what is free now.
+// Read from `cache_path` if it was measured before for the same processor, memory, threads, drives and block shape;
+// otherwise measured and cached there (an empty path: not cached). The drives' free space is always current.
 Machine this_machine(const MachineBenchOptions& options, const std::string& cache_path, Remeasure remeasure);
 
 }  // namespace sluice

@@ -16,13 +16,13 @@
 namespace sluice {
 namespace {
 
-// v1 writes the largest multiple of a page for "no limit".
+// v1 reports "no limit" as the largest multiple of the page size.
 constexpr std::uint64_t kNoLimitBytes = std::uint64_t{1} << 60;
 constexpr std::size_t kMostLevels = 64;
 
 enum class Version : std::uint8_t { kV1, kV2 };
 
-// The group of this process in a hierarchy, and where that is mounted.
+// The control group of this process in one hierarchy, and the hierarchy's mount point.
 struct Hierarchy {
   Version version = Version::kV2;
   std::string mount;  // "/sys/fs/cgroup"
@@ -67,7 +67,7 @@ std::uint64_t read_field(const std::string& path, std::string_view key) {
   return 0;
 }
 
-// The kernel writes blanks and the like of a path as \040.
+// Decodes the octal escapes that the kernel writes in paths: a blank is \040.
 std::string without_escapes(std::string_view text) {
   std::string plain;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -102,8 +102,8 @@ std::optional<std::string> group_path(const std::string& root, Version version, 
   return std::nullopt;
 }
 
-// A group's path below a mount that shows the hierarchy from `mounted` on. A path that lies outside it is that of a
-// process whose container shows its own group as the mount.
+// The group's path relative to a mount whose root is `mounted`. A group outside that root belongs to a container whose
+// mount shows its own group, so the path is empty.
 std::string below(const std::string& group, const std::string& mounted) {
   std::string path = group;
   if (mounted != "/") {
@@ -116,7 +116,7 @@ std::string below(const std::string& group, const std::string& mounted) {
   return path;
 }
 
-// Of all mounts of a controller's hierarchies the process is in.
+// The hierarchies of a controller that this process is in and that are mounted.
 std::vector<Hierarchy> hierarchies(const std::string& root, std::string_view controller) {
   std::vector<Hierarchy> found;
   std::ifstream file(root + "/proc/self/mountinfo");
@@ -136,7 +136,7 @@ std::vector<Hierarchy> hierarchies(const std::string& root, std::string_view con
   return found;
 }
 
-// Visits the directories from a group up to the mount: `where` is a directory, `name` the group as people know it.
+// Visits the directories from a group up to the mount: `where` is a directory, `name` the group's path for messages.
 void walk_up(const std::string& root, const Hierarchy& hierarchy,
              const std::function<void(const std::string& where, const std::string& name)>& visit) {
   std::string group = hierarchy.group;
@@ -151,13 +151,13 @@ void add_memory(std::vector<CgroupMemory>& limits, const Hierarchy& hierarchy, c
                 const std::string& name) {
   const bool is_v2 = hierarchy.version == Version::kV2;
   const std::uint64_t held = read_number(where + (is_v2 ? "/memory.current" : "/memory.usage_in_bytes")).value_or(0);
-  // The kernel takes page cache back before it kills: first what is inactive. Of the rest, programs and files at work
-  // among it, half counts.
+  // The kernel reclaims page cache before it kills, inactive pages first. Half of the active file pages, which include
+  // programs and files in use, count as reclaimable.
   const std::string stat = where + "/memory.stat";
   const std::uint64_t reclaimable = read_field(stat, is_v2 ? "inactive_file" : "total_inactive_file") +
                                     read_field(stat, is_v2 ? "active_file" : "total_active_file") / 2;
   const auto add = [&](const char* file) {
-    const std::optional<std::uint64_t> limit = read_number(where + "/" + file);  // nothing where it is "max"
+    const std::optional<std::uint64_t> limit = read_number(where + "/" + file);  // nullopt: "max", no limit
     if (!limit || *limit >= kNoLimitBytes) return;
     limits.push_back({.limit_bytes = *limit,
                       .used_bytes = held - std::min(held, reclaimable),
@@ -176,11 +176,11 @@ void add_cpu(std::vector<CgroupCpu>& quotas, const Hierarchy& hierarchy, const s
   if (is_v2) {
     const std::vector<std::string> words = words_of(read_text(where + "/cpu.max").value_or(""), ' ');
     if (words.size() == 2) {
-      quota = number_of(words[0]);  // nothing where it is "max"
+      quota = number_of(words[0]);  // nullopt: "max", no limit
       period = number_of(words[1]);
     }
   } else {
-    quota = read_number(where + "/cpu.cfs_quota_us");  // nothing where it is -1
+    quota = read_number(where + "/cpu.cfs_quota_us");  // nullopt: -1, no limit
     period = read_number(where + "/cpu.cfs_period_us");
   }
   if (!quota || !period || *quota == 0 || *period == 0) return;

@@ -16,7 +16,7 @@
 namespace sluice {
 namespace {
 
-// A made-up / with the files that a kernel shows.
+// A fake root directory with the files of a kernel's /proc and /sys.
 class FakeRoot {
  public:
   FakeRoot() {
@@ -100,7 +100,7 @@ TEST(Cgroup, V1IsReadWhereItIsMountedAndItsLargestNumberIsNoLimit) {
   EXPECT_EQ(info.total_limit, "cgroup memory.limit_in_bytes of /lxc");
 }
 
-// Docker without a namespace of groups: the mount shows the container's group, whose path is that of the host.
+// Docker without a cgroup namespace: the mount shows the container's group, but /proc/self/cgroup has the host's path.
 TEST(Cgroup, TheMountOfAContainerIsItsOwnGroup) {
   const FakeRoot root;
   root.mount_v1("/docker/1f3a", "/docker/1f3a");

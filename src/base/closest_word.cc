@@ -9,10 +9,10 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kLongestWord = 64;  // the time grows with the square
+constexpr std::size_t kLongestWord = 64;  // the time is quadratic in it
 constexpr std::size_t kShortestStart = 3;
 
-// A word that was not written to its end is close, however much is missing.
+// A truncated word is close, however much is missing: a start of kShortestStart letters or more costs one edit.
 std::size_t distance_to(std::string_view word, std::string_view candidate) {
   if (word.size() >= kShortestStart && candidate.starts_with(word)) return candidate.size() > word.size() ? 1 : 0;
   return edit_distance(word, candidate);
@@ -21,7 +21,7 @@ std::size_t distance_to(std::string_view word, std::string_view candidate) {
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // Distances of a's first letters to every beginning of b: of the row at hand and the two before it.
+  // Rows of the dynamic programme: the current one and the two before it.
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   std::vector<std::size_t> before(row.size());
@@ -45,7 +45,7 @@ std::optional<std::string> closest_word(std::string_view word, std::span<const s
   std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : words) {
     const std::size_t distance = distance_to(word, candidate);
-    // A word of which nothing stays is not close.
+    // A distance of the candidate's whole length means that no letter of it is kept.
     if (distance >= least || distance >= candidate.size()) continue;
     least = distance;
     closest = candidate;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "did you mean": the word of a list that is closest to one that was mistyped.
+// "Did you mean": the word of a list with the least edit distance to a mistyped word.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace sluice {
 
-// Insertions, deletions and replacements that make `a` into `b`, and swaps of two neighbours.
+// Damerau-Levenshtein distance: insertions, deletions, replacements and swaps of adjacent characters.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// Nothing where none is close: within a third of the word's length, or two letters, or begun with the word. Of several
-// the first.
+// nullopt: no word is close. A word is close within an edit distance of a third of its length or of two, or if `word`
+// is a prefix of it. Ties go to the first.
 std::optional<std::string> closest_word(std::string_view word, std::span<const std::string> words);
 
 }  // namespace sluice

@@ -67,7 +67,7 @@ int num_cores_of_affinity() {
   return CPU_COUNT_S(sizeof(cpus), cpus.data());
 }
 
-// A line "Max address space  SOFT  HARD  bytes" of /proc/self/limits; nothing where it is unlimited.
+// The soft limit in a line "Max address space  SOFT  HARD  bytes" of /proc/self/limits; nullopt: unlimited.
 std::optional<std::uint64_t> read_rlimit(const std::string& path, std::string_view name) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -87,7 +87,8 @@ void lower(MemoryInfo& info, std::uint64_t limit_bytes, std::uint64_t used_bytes
   }
 }
 
-// What `ulimit` allows of a kind of memory, by the names that /proc has for the limit and for what is used of it.
+// Applies a `ulimit` on memory: `limit_name` is its line in /proc/self/limits, `used_name` the field of
+// /proc/self/status that counts against it.
 void lower_to_rlimit(MemoryInfo& info, const std::string& root, std::string_view limit_name,
                      const std::string& used_name, const std::string& source) {
   const std::optional<std::uint64_t> limit = read_rlimit(root + "/proc/self/limits", limit_name);
@@ -101,7 +102,7 @@ void lower_to_rlimit(MemoryInfo& info, const std::string& root, std::string_view
 UsableCores read_usable_cores(const std::string& root) {
   UsableCores cores{.count = num_cores_of_affinity(), .limit = ""};
   for (const CgroupCpu& quota : cgroup_cpu_quotas(root)) {
-    // A part of a core counts as one: threads that share it lose less than the part that nobody used.
+    // A fraction of a core counts as a whole one: throttled threads cost less than an idle fraction.
     const double whole = std::max(std::ceil(quota.num_cores), 1.0);
     if (whole < cores.count) cores = {.count = static_cast<int>(whole), .limit = quota.source};
   }

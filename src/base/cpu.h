@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processor and the memory that this process may use, as /proc and its control groups tell. Thread-safe. Paths and
-// `root`, which goes in front of every path, are parameters for tests; the readers throw IoError where a file of /proc
-// cannot be read, FormatError where it lacks what is asked.
+// The processor and the memory that this process may use, from /proc and its control groups. Thread-safe. Paths and
+// `root`, which is prepended to every path, are parameters for tests; the readers throw IoError if a file of /proc
+// cannot be read, FormatError if a field is missing.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +18,18 @@ struct CpuInfo {
   std::vector<std::string> features;
 };
 
-// How many cores this process may keep busy: those its affinity names, or fewer where a control group has a quota.
+// Number of cores this process may keep busy: those of its affinity mask, or fewer if a control group has a CPU quota.
 struct UsableCores {
   int count = 1;
-  std::string limit;  // the quota, where it is what counts; else empty
+  std::string limit;  // the quota that sets `count`; empty: the affinity mask does
 };
 
 struct MemoryInfo {
-  std::uint64_t physical_bytes = 0;   // of the machine
-  std::uint64_t total_bytes = 0;      // that this process may have: the least of all limits
-  std::uint64_t available_bytes = 0;  // what can be had now without swapping, within every limit
+  std::uint64_t physical_bytes = 0;   // physical memory of the machine
+  std::uint64_t total_bytes = 0;      // usable by this process: the lowest of all limits
+  std::uint64_t available_bytes = 0;  // allocatable now without swapping, within every limit
   std::string total_limit;            // what sets total_bytes: "ulimit -v"; empty: the machine's memory
-  std::string available_limit;        // what sets available_bytes; empty: what others on the machine use
+  std::string available_limit;        // what sets available_bytes; empty: free memory of the machine
 };
 
 CpuInfo read_cpu_info(const std::string& cpuinfo_path = "/proc/cpuinfo");

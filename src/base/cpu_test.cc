@@ -56,7 +56,7 @@ TEST(CpuInfo, CountsTheProcessorsThisProcessMayUse) {
   EXPECT_LE(info.num_cores, ::sysconf(_SC_NPROCESSORS_CONF));
 }
 
-// A folder that stands in for /, with a /proc/meminfo.
+// A fake root directory with a /proc/meminfo.
 class ProcRoot {
  public:
   explicit ProcRoot(const std::string& meminfo) {

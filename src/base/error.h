@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-// With a zero byte of a file's name or value written as \0: what() would end there.
+// Replaces NUL bytes, which a file name or value may hold, by "\0": a C string such as what() would end there.
 std::string without_zero_bytes(const std::string& message);
 
 class Error : public std::runtime_error {

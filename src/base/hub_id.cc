@@ -13,7 +13,7 @@
 namespace sluice {
 namespace {
 
-// Letters, digits, and within the name dots, dashes and underscores, as the Hub has them.
+// Characters of a Hub name: letters and digits, and inside the name dots, dashes and underscores.
 bool is_hub_name(std::string_view name) {
   constexpr std::size_t kLongest = 96;
   const auto is_alnum = [](char c) {
@@ -29,7 +29,7 @@ std::optional<std::string> hub_id_of(const std::string& path) {
   std::error_code failure;
   if (std::filesystem::exists(path, failure)) return std::nullopt;
   std::string_view id(path);
-  // A configuration keeps its paths absolute.
+  // A configuration's paths have been made absolute.
   const std::string here = std::filesystem::current_path(failure).string() + "/";
   if (!failure && id.starts_with(here)) id.remove_prefix(here.size());
   while (id.ends_with('/')) id.remove_suffix(1);

@@ -10,7 +10,7 @@
 namespace sluice {
 namespace {
 
-// The one global of its kind: log lines come from everywhere.
+// The only mutable global: log lines come from every thread and layer.
 struct LogState {
   std::mutex mutex;
   LogLevel level = LogLevel::kInfo;
@@ -30,7 +30,7 @@ void write_log_line(LogLevel level, std::string_view line) {
     state.sink(level, line);
     return;
   }
-  // A line that cannot be written is lost: there is no other place to tell it.
+  // A write error is ignored: there is nowhere else to report it.
   const std::string whole = labelled(level, line) + "\n";
   std::fwrite(whole.data(), 1, whole.size(), stderr);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines for the person at the terminal. They go to standard error, or to the LogRedirect that lives. Callers
-// format; nothing heavy is included here. Thread-safe.
+// Log lines for the user. They go to standard error, or to the current LogRedirect. Callers format the text, so that
+// this header stays light. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ void log_warning(std::string_view line);
 // "warning: the trace ends here"
 std::string labelled(LogLevel level, std::string_view line);
 
-// While it lives, log lines are given to `sink` instead: one at a time, from any thread. The sink must not log. The
-// latest redirect counts; one that dies gives way to the one before it.
+// While this object lives, log lines go to `sink` instead, one at a time, from any thread. The sink must not log.
+// Redirects nest: the latest receives the lines, and its destructor restores the one before it.
 class LogRedirect {
  public:
   using Sink = std::function<void(LogLevel level, std::string_view line)>;

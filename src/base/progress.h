@@ -9,11 +9,11 @@
 
 namespace sluice {
 
-// What `done` and `total` count.
+// Unit of `done` and `total`.
 enum class ProgressUnit : std::uint8_t { kBytes, kRows, kSlices, kSteps, kRounds, kMeasurements };
 
 struct WorkProgress {
-  std::string_view what;  // "reading rows"; another name is another piece of work
+  std::string_view what;  // "reading rows"; a new name starts a new phase
   std::uint64_t done = 0;
   std::uint64_t total = 0;
   ProgressUnit unit = ProgressUnit::kBytes;

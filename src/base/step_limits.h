@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest step that can be asked for. One home, so that configurations, data, plans and the documentation agree.
+// Upper bounds of a step's shape, shared by configurations, data, plans and documentation.
 #pragma once
 
 #include <cstdint>
 
 namespace sluice {
 
-inline constexpr std::uint64_t kMinSequenceLen = 2;  // a token and the one that it predicts
+inline constexpr std::uint64_t kMinSequenceLen = 2;  // an input token and its label
 inline constexpr std::uint64_t kMaxSequenceLen = std::uint64_t{1} << 24;
 inline constexpr std::uint64_t kMaxMicroBatchSize = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kMaxAccumulation = std::uint64_t{1} << 16;

@@ -9,7 +9,7 @@
 namespace sluice {
 namespace {
 
-// CLI11 writes its checks behind the type: "INT:INT in [1 - 1024]".
+// CLI11 appends validators to the type name: "INT:INT in [1 - 1024]".
 std::string value_name(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   return type.substr(0, type.find(':'));

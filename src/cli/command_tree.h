@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs and options that the command line has, as values: what completion and man pages are made from, so that they
-// cannot differ from what is parsed. For one thread.
+// The command line's verbs and options as values, taken from the parser itself, so that completion scripts and man
+// pages always match it. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 namespace sluice {
 
 struct CommandOption {
-  std::vector<std::string> names;  // "--help", "-h"; empty: a positional alone
+  std::vector<std::string> names;  // "--help", "-h"; empty: positional only
   std::string positional;          // its name; empty: none
-  std::string value;               // what it takes: "DIR"; empty: a flag
+  std::string value;               // placeholder of its argument: "DIR"; empty: a flag
   std::string about;
   std::string default_text;
   bool is_required = false;
@@ -37,7 +37,7 @@ Command command_tree(const CLI::App& app);
 // The command itself and all below it, in order.
 std::vector<const Command*> all_commands(const Command& command);
 
-// The app of a verb: {"data", "check"}. Throws InvalidInput that names the unknown word and the nearest known.
+// The app of a verb such as {"data", "check"}. Throws InvalidInput naming the unknown word and the closest known one.
 const CLI::App& find_verb(const CLI::App& app, const std::vector<std::string>& path);
 
 }  // namespace sluice

@@ -74,7 +74,7 @@ const CLI::App& require_verb(const CLI::App& app, const std::string& word) {
 CommandLine read_command_line(const CLI::App& app, const std::vector<std::string>& words) {
   CommandLine line;
   const CLI::App* at = &app;
-  int num_values = 0;  // that belong to the option before
+  int num_values = 0;  // pending arguments of the preceding option
   for (std::size_t idx = 0; idx < words.size(); ++idx) {
     const std::string& word = words[idx];
     if (num_values > 0) {
@@ -82,7 +82,7 @@ CommandLine read_command_line(const CLI::App& app, const std::vector<std::string
       line.words.push_back(word);
       continue;
     }
-    if (word == "--") {  // positionals alone from here on
+    if (word == "--") {  // only positionals follow
       line.words.insert(line.words.end(), words.begin() + static_cast<std::ptrdiff_t>(idx), words.end());
       break;
     }

@@ -13,10 +13,9 @@
 namespace sluice {
 namespace {
 
-constexpr std::string_view kIgnored =
-    ": ignored: ";  // between the place and the reason: "run.yaml:30:tf32: ignored: …"
+constexpr std::string_view kIgnored = ": ignored: ";  // separates place and reason: "run.yaml:30:tf32: ignored: …"
 
-// The key of such a line; empty for another.
+// The key in a warning about an ignored key; empty for other warnings.
 std::string ignored_key(const std::string& warning) {
   const std::size_t end = warning.find(kIgnored);
   if (end == std::string::npos) return {};

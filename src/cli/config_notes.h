@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reading a configuration has to say besides the configuration, for people.
+// Formats the warnings of reading a configuration for the user.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace sluice {
 
-// The lines to print: keys that are ignored share one, whatever their number; each with its reason is for --verbose.
+// The lines to print: all ignored keys share one line; --verbose shows each with its reason.
 std::vector<std::string> fold_notes(const std::vector<std::string>& warnings);
 
-// These lines as the program says them; what was folded goes to the log of --verbose.
+// The folded lines with the prefix "sluice: "; the reason of each folded key goes to the debug log (--verbose).
 std::vector<std::string> config_notes(const std::vector<std::string>& warnings);
-// The same on standard error.
+// Prints config_notes() on standard error.
 void print_config_notes(const std::vector<std::string>& warnings);
 
 }  // namespace sluice

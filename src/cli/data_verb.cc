@@ -262,7 +262,7 @@ void print_problems(const DataReport& report) {
   }
 }
 
-// Tokenizer and template are what is needed of it, so a folder that has a tokenizer and no config.json counts too.
+// Only the tokenizer and the chat template are needed, so a folder with a tokenizer and no config.json counts too.
 bool is_model_folder(const std::string& path) {
   std::error_code failure;
   return std::filesystem::is_directory(path, failure) &&

@@ -252,7 +252,7 @@ std::string life_text(const NvmeHealthReading& life) {
   return text;
 }
 
-// Which limit binds, and what else there would be.
+// The binding memory limit, and the machine's memory without it.
 std::string memory_text(const MemoryInfo& memory) {
   std::string text = fmt::format("Memory  {}", format_bytes(memory.total_bytes));
   if (!memory.total_limit.empty()) {

@@ -28,7 +28,7 @@ namespace {
 
 struct EvalArguments {
   std::string model;
-  std::string first;  // of the positionals: the model, or a data file where the model is known without it
+  std::string first;  // first positional: the model; with --model or --adapter it may be a data file
   std::vector<std::string> files;
   std::string adapter;
   std::string chat_template;
@@ -44,7 +44,7 @@ struct EvalArguments {
   bool json = false;
 };
 
-// With --model all positionals are data files; with an adapter, which names its base, they may be.
+// With --model all positionals are data files; with an adapter, whose configuration names its base, they may be.
 void sort_positionals(EvalArguments& arguments) {
   std::error_code failure;
   if (arguments.first.empty()) return;

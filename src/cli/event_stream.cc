@@ -14,13 +14,13 @@ namespace sluice {
 
 bool EventStream::write(const nlohmann::ordered_json& event) {
   if (!failure_.empty()) return true;
-  // A path may hold bytes that are no UTF-8.
+  // A path may hold bytes that are not UTF-8.
   const std::string line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   for (std::string_view rest = line; !rest.empty();) {
     const ssize_t written = ::write(fd_, rest.data(), rest.size());
     if (written >= 0) {
       rest.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {  // another process has made the stream so; a slow reader is waited for
+    } else if (errno == EAGAIN) {  // another process set O_NONBLOCK; wait for the slow reader
       pollfd out{.fd = fd_, .events = POLLOUT, .revents = 0};
       ::poll(&out, 1, -1);
     } else if (errno != EINTR) {

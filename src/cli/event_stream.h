@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON objects, a line each, on a descriptor: what `--json` of a long verb prints while it works. A reader that is gone
-// or a full drive ends the printing, not the work. For one thread at a time.
+// A stream of JSON objects, one per line, on a descriptor: the output of `--json` in long verbs. A closed pipe or a
+// full drive ends the stream, not the work. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ class EventStream {
  public:
   explicit EventStream(int fd) : fd_(fd) {}
 
-  // False once: when the stream is lost with this event.
+  // Returns false once: for the event whose write failed.
   [[nodiscard]] bool write(const nlohmann::ordered_json& event);
-  // Why it was lost; empty: it was not.
+  // Reason of the failed write; empty: none failed.
   const std::string& failure() const { return failure_; }
 
  private:

@@ -150,7 +150,7 @@ class Output {
     if (live_) std::fputs("\n", stdout);
   }
 
-  // Nobody reads any more, or the drive is full.
+  // A write to standard output has failed: the reader is gone, or the drive is full.
   bool is_lost() const { return std::ferror(stdout) != 0; }
 
   const std::vector<std::int32_t>& ids() const { return ids_; }
@@ -284,7 +284,7 @@ void add_generate_verb(CLI::App& app) {
   verb->add_option("--prompt", arguments->prompt, "What to continue");
   verb->add_option("--prompt-ids", arguments->prompt_ids, "Token ids instead of a prompt: 1,2,3")
       ->delimiter(',')
-      ->allow_extra_args(false);  // the model may follow
+      ->allow_extra_args(false);  // one argument only, so that the model may follow
   verb->add_flag("--chat", arguments->chat, "Put the prompt into the model's chat template as the user's message");
   verb->add_option("--system", arguments->system, "The system message, with --chat");
   verb->add_option("--max-new-tokens", arguments->max_new_tokens,

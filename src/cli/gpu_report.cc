@@ -38,7 +38,7 @@ std::string path_text(const CudaPath& path) {
   return text;
 }
 
-// A card whose libraries fail says so in place of its paths.
+// A card whose libraries fail to load reports the error in place of its paths.
 std::vector<CudaPath> look_for_paths(const CudaPlugin& plugin, int card_idx, const CudaPathQuery& query) {
   try {
     return plugin.paths({.card_idx = card_idx}, query);

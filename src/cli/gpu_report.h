@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `sluice env` says of NVIDIA cards: those there are, how each operation is computed on them, the driver, the
-// libraries that are opened at run time, or why there is none to compute on.
+// The NVIDIA part of `sluice env`: the cards, the kernel or library that computes each operation on them, the driver,
+// the libraries loaded at run time, or why no card can be used.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct CardLink {
 
 struct GpuReport {
   CudaFindings found;
-  std::vector<CardLink> links;               // of each card
-  std::vector<std::vector<CudaPath>> paths;  // of each card; none where it cannot be used
-  std::string none_because;                  // empty: there is a card to compute on
+  std::vector<CardLink> links;               // per card
+  std::vector<std::vector<CudaPath>> paths;  // per card; empty: the card cannot be used
+  std::string none_because;                  // why no card can be used; empty: one can
 };
 
 // Where something is unknown its key holds null, and the key beside it says why.
@@ -38,7 +38,7 @@ GpuReport look_for_gpus(LinkProbe probe);
 
 // {"devices": [...], "driver": ..., "libraries": [...], "none_because": ...}; what is unknown is null.
 nlohmann::ordered_json to_json(const GpuReport& report);
-// How a run in `dtype` computes attention on a card, a line each way; empty: on the CPU.
+// How a run in `dtype` computes attention on a card, one line per implementation; empty on the CPU.
 std::string attention_text(const DeviceChoice& device, const Architecture& arch, DType dtype);
 // Lines that begin with "GPU     ".
 std::string gpu_text(const GpuReport& report);

@@ -45,7 +45,7 @@ TEST(GpuReport, SaysHowEachOperationIsComputed) {
             "        driver for CUDA 13.0, cuBLASLt 13.1.0\n");
 }
 
-// A plug-in without a card.
+// A fake plug-in that needs no card.
 class MadeUpPlugin : public CudaPlugin {
  public:
   CudaFindings find() const override { return {}; }
@@ -70,7 +70,7 @@ TEST(GpuReport, ARunSaysHowItComputesAttention) {
   EXPECT_THAT(attention_text(card, arch, DType::kBF16), HasSubstr("heads of 20"));
   arch.attention_soft_cap = 50;
   EXPECT_THAT(attention_text(card, arch, DType::kBF16), HasSubstr("soft cap"));
-  card.card_idx = 1;  // its libraries fail: the run says so itself when it comes to them
+  card.card_idx = 1;  // its libraries fail to load: the run reports that itself
   EXPECT_EQ(attention_text(card, Architecture(), DType::kBF16), "");
 }
 

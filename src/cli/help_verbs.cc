@@ -41,7 +41,7 @@ const Command& find_command(const Command& root, const CLI::App& app, const std:
   return *at;
 }
 
-// Not help(), which would say what `sluice help` does: that is the verb that was parsed.
+// CLI11's help() would print the help of `sluice help`, the verb that was parsed.
 void print_help(const CLI::App& verb) {
   fmt::print("{}", verb.get_formatter()->make_help(&verb, full_name(verb), CLI::AppFormatMode::Normal));
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// `sluice help`, `sluice completion` and `sluice man`: what the other verbs are, told to people and shells.
+// `sluice help`, `sluice completion` and `sluice man`: documentation generated from the parser for users and shells.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace sluice {
 
-// After all other verbs. The app outlives the callbacks.
+// Call after all other verbs were added. The app outlives the callbacks.
 void add_help_verbs(CLI::App& app);
 
 }  // namespace sluice

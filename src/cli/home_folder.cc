@@ -13,7 +13,7 @@ std::optional<std::string> home_folder(const std::string& user) {
     const char* const home = std::getenv("HOME");
     if (home != nullptr && *home != '\0') return std::string(home);
   }
-  // Asked by one thread, before there are others.
+  // Not thread-safe: called before other threads start.
   const struct passwd* const entry =
       user.empty() ? ::getpwuid(::getuid()) : ::getpwnam(user.c_str());  // NOLINT(concurrency-mt-unsafe)
   if (entry == nullptr || entry->pw_dir == nullptr || *entry->pw_dir == '\0') return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where users have their homes.
+// Home directories of users.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace sluice {
 
-// $HOME for "", else what the system knows of the user. Nothing where there is none.
+// $HOME for "", else the home in the passwd database; nullopt: no such user or home.
 std::optional<std::string> home_folder(const std::string& user);
 
 }  // namespace sluice

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets long work end in good order on Ctrl-C, SIGTERM or SIGHUP (a closed terminal): while a guard lives, the first
-// signal only sets a flag that the work looks at. A second Ctrl-C or SIGTERM ends the process then and there, also
-// where the work hangs; what was committed is kept. Both exit with 130. A SIGHUP that is ignored (nohup) stays ignored.
-// One guard at a time; requested() may be called from any thread.
+// Ends long work in good order on Ctrl-C, SIGTERM or SIGHUP (a closed terminal): while a guard lives, the first signal
+// only sets a flag that the work polls. A second Ctrl-C or SIGTERM exits at once, even if the work hangs; committed
+// state survives. Both exit with 130. An ignored SIGHUP (nohup) stays ignored. One guard at a time; requested() is
+// thread-safe.
 #pragma once
 
 #include <signal.h>

@@ -6,7 +6,7 @@
 
 namespace sluice {
 
-// In $XDG_CACHE_HOME, or else in ~/.cache; empty where there is no home.
+// A path in $XDG_CACHE_HOME, or else in ~/.cache; empty if there is no home.
 std::string machine_cache_path();
 
 }  // namespace sluice

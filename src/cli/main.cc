@@ -20,8 +20,8 @@ void open_standard_streams() {
   }
 }
 
-// The allocator reserves 64 MiB of addresses for each thread, touched or not. Where `ulimit -v` counts them, threads
-// share what there is.
+// glibc's malloc reserves 64 MiB of address space per thread, touched or not. `ulimit -v` counts that, so under such a
+// limit threads share arenas.
 void share_arenas_within_ulimit() {
   struct rlimit addresses {};
   if (::getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY) ::mallopt(M_ARENA_MAX, 1);
@@ -32,6 +32,6 @@ void share_arenas_within_ulimit() {
 int main(int argc, char** argv) {
   open_standard_streams();
   share_arenas_within_ulimit();
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that is gone ends what is printed, not the work
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe ends the output, not the work
   return sluice::run_command_line(argc, argv);
 }

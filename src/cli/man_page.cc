@@ -10,7 +10,7 @@
 namespace sluice {
 namespace {
 
-// Text that roff prints as it is.
+// Escapes text so that roff prints it literally.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -51,13 +51,13 @@ std::string synopsis(const Command& command) {
   return line + "\n";
 }
 
-// ".TP", the option's names, what it does.
+// A tagged paragraph: ".TP", the option's names, its description.
 std::string option_entry(const CommandOption& option) {
   std::string names;
   for (const std::string& name : option.names) names += (names.empty() ? "" : ", ") + bold(name);
   if (!option.value.empty() && !names.empty()) names += " " + italic(option.value);
   if (!option.positional.empty()) {
-    // A form of its own: `--model DIR` or DIR in its place.
+    // The positional form of an option: DIR in place of `--model DIR`.
     names = names.empty() ? italic(option.positional) : italic(option.positional) + ", " + names;
   }
   std::string about = option.about;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command as a manual page in roff, with the man macros.
+// Renders a command as a manual page in roff with the man macros.
 #pragma once
 
 #include <string>

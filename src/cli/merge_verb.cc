@@ -46,8 +46,8 @@ void require_its_base(FileSystem& files, const MergeArguments& arguments, const 
       arguments.adapter, in_quotes(adapter.base_model), arguments.base));
 }
 
-// An adapter's folder may have the tokenizer and the chat template that it was trained with: they count before the
-// base's.
+// Copies side files. The tokenizer and the chat template that an adapter's folder may hold take precedence over the
+// base's: the adapter was trained with them.
 void copy_texts(FileSystem& files, IoEngine& engine, const MergeArguments& arguments) {
   const auto text_of = [](const std::optional<ChatTemplateText>& found) {
     return found ? std::optional(found->text) : std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options that several verbs have: the model (`--model DIR`, or just DIR), the adapter, the memory to use.
+// Options that several verbs share: the model (`--model DIR`, or just DIR), the adapter, the memory budget.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ CLI::Option* add_model_option(CLI::App& verb, std::string& folder,
 
 CLI::Option* add_adapter_option(CLI::App& verb, std::string& folder);
 
-// --host: empty for most of what is free.
+// --host; an empty size: most of the free memory.
 CLI::Option* add_host_option(CLI::App& verb, std::string& size);
-// What is given counts as far as a container or ulimit let it be had, with a note where they do not.
+// The host memory budget: `size`, lowered with a note to the limit of a container or of ulimit.
 std::uint64_t host_budget(const std::string& size, std::size_t num_threads);
 
 }  // namespace sluice

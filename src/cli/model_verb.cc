@@ -142,7 +142,8 @@ void show(const ShowArguments& arguments) {
   const ModelReport report = report_model(files, engine, arguments.folder);
   const TextReport text = report_text(arguments.folder);
   arguments.json ? print_json(report, text) : print_report(report, text);
-  // A tokenizer or template that cannot be used is a note: the model runs with token ids, or with another template.
+  // An unusable tokenizer or chat template is only a note: the model still runs with token ids, or with another
+  // template.
   if (report.unsupported) throw CLI::RuntimeError(1);
 }
 

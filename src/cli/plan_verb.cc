@@ -223,7 +223,7 @@ void count_steps(TrainConfig config, const PlanArguments& arguments, RunShape& s
   shape.checkpoints = job.checkpoints();
 }
 
-// A model in the place of a configuration.
+// Throws if the path given as a configuration is a model.
 void refuse_model_as_config(const std::string& config) {
   const std::vector<std::string> shapes = known_shapes();
   const bool is_shape = std::find(shapes.begin(), shapes.end(), config) != shapes.end();
@@ -277,7 +277,7 @@ void run_plan(const PlanArguments& arguments) {
     const ProgressSink progress = display->sink();
     const PlanRequest request =
         of_config ? request_of_config(arguments, progress) : request_of_flags(arguments, progress);
-    display.reset();  // what is printed follows
+    display.reset();  // removes the live area before the plan is printed
     const Plan plan = of_config ? plan_run(request, 1).plan : make_plan(request);
     if (arguments.machine.empty()) require_memory_here(plan, arguments.threads);
     if (arguments.json) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: both ends of a pseudo-terminal, whose output is read as it was written.
+// A pseudo-terminal for tests: both ends, whose output is read back as raw bytes.
 #pragma once
 
 #include <fcntl.h>
@@ -37,21 +37,21 @@ class PseudoTerminal {
   PseudoTerminal(const PseudoTerminal&) = delete;
   PseudoTerminal& operator=(const PseudoTerminal&) = delete;
 
-  // Null where there are no pseudo-terminals.
+  // nullptr: the system has no pseudo-terminals.
   std::FILE* stream() const { return slave_; }
   int fd() const { return ::fileno(slave_); }
   void resize(unsigned short num_columns) const {
     const winsize size{.ws_row = 24, .ws_col = num_columns, .ws_xpixel = 0, .ws_ypixel = 0};
     ::ioctl(fd(), TIOCSWINSZ, &size);
   }
-  // As Ctrl-S and Ctrl-Q.
+  // Flow control, as Ctrl-S and Ctrl-Q do it.
   void stop() const { ::tcflow(fd(), TCOOFF); }
   void go_on() const { ::tcflow(fd(), TCOON); }
   void hang_up() {
     if (master_ >= 0) ::close(std::exchange(master_, -1));
   }
 
-  // What was written since this was last asked.
+  // The output written since the last call.
   std::string drawn() const {
     std::string text;
     std::array<char, 4096> piece{};

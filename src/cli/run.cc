@@ -42,7 +42,7 @@
 namespace sluice {
 namespace {
 
-// Whether standard output is a pipe that nobody reads any more, as behind `sluice env | head -1`.
+// Whether standard output is a pipe without a reader, as behind `sluice env | head -1`.
 bool has_no_reader() {
   pollfd out{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
   return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
@@ -52,7 +52,7 @@ bool has_no_reader() {
 int end_output() {
   const bool has_failed = std::ferror(stdout) != 0;
   if (std::fflush(stdout) == 0 && !has_failed) return 0;
-  if (has_no_reader()) return 0;  // who has read enough needs no message
+  if (has_no_reader()) return 0;  // a closed pipe, as of `head`, is no error
   std::fprintf(stderr, "sluice: standard output is not whole: %s\n",
                has_failed ? "an earlier write failed" : std::strerror(errno));
   return 1;
@@ -71,7 +71,7 @@ int run_command_line(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->label("SUBCOMMAND", "VERB");
   app.set_version_flag("--version", "sluice " SLUICE_VERSION);
-  // read_command_line() takes it; here for help.
+  // read_command_line() handles it; declared here for the help text.
   app.add_flag_callback(
       "--verbose", [] {}, "Say more on standard error; of every verb");
   app.footer(
@@ -98,13 +98,13 @@ int run_command_line(int argc, char** argv) {
       fmt::print(stderr, "{}", app.help());
       return 2;
     }
-    std::reverse(line.words.begin(), line.words.end());  // as CLI11 takes them
+    std::reverse(line.words.begin(), line.words.end());  // CLI11 takes the words in reverse order
     app.parse(std::move(line.words));
     return end_output();
   } catch (const CLI::ParseError& error) {
     if (const auto* failure = dynamic_cast<const CLI::RuntimeError*>(&error)) return failure->get_exit_code();
     if (error.get_exit_code() != 0) return report(InvalidInput(describe_parse_error(app, error)), 2);
-    app.exit(error);  // what --help and --version print
+    app.exit(error);  // prints --help and --version
     return end_output();
   } catch (const Cancelled& error) {
     return report(error, 130);
@@ -113,7 +113,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return report(std::runtime_error("there is not enough memory for this; free some, or give a smaller input"), 1);
   } catch (const std::system_error& error) {
-    if (error.code().value() == EPIPE && has_no_reader()) return 0;  // of printing
+    if (error.code().value() == EPIPE && has_no_reader()) return 0;  // from printing to a closed pipe
     if (error.code() != std::errc::resource_unavailable_try_again) return report(error, 1);
     return report(std::runtime_error("the system starts no more threads: ask for fewer (threads), or raise its limits "
                                      "(ulimit -u for their number, ulimit -v for their memory, a container's pids)"),

@@ -15,11 +15,10 @@ Machine machine_for(const TrainConfig& config, const Architecture& arch, const D
                     const std::vector<std::string>& store_directories, Remeasure remeasure,
                     const ProgressSink& progress);
 
-// What a run here takes where its configuration does not say. `beside_bytes`: of host memory, what it has beside them.
+// Default memory budgets of a run on this machine. `beside_bytes`: host memory that the run takes outside the budgets.
 TierBudgets budgets_here(const Machine& machine, std::size_t num_threads, std::uint64_t beside_bytes);
 
-// Throws OutOfBudget where what the plan takes of this machine's memory is more than a container or ulimit lets it
-// have.
+// Throws OutOfBudget if the plan takes more of this machine's memory than a container or ulimit allows.
 void require_memory_here(const Plan& plan, std::size_t num_threads);
 
 }  // namespace sluice

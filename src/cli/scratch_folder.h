@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new folder among the system's temporary files, gone with all that is in it when this dies.
+// A new temporary directory; the destructor removes it with its contents.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace sluice {
 
 class ScratchFolder {
  public:
-  explicit ScratchFolder(const std::string& purpose);  // a part of its name: "plan"
+  explicit ScratchFolder(const std::string& purpose);  // part of the directory's name: "plan"
   ~ScratchFolder();
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;

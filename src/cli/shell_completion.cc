@@ -9,7 +9,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::string_view kKeyValues = "overrides";  // the positional of verbs that take them
+constexpr std::string_view kKeyValues = "overrides";  // name of the positional for `key=value`
 
 bool takes_keys(const Command& command) {
   return std::any_of(command.options.begin(), command.options.end(),
@@ -23,7 +23,7 @@ std::string verb_path(const Command& command) {
   return path;
 }
 
-// All words that a command line may name a verb by, in the notation of `case`: "/data | /data/check".
+// The names of all verbs as a `case` pattern of the shell: "/data | /data/check".
 std::string path_patterns(const Command& root, std::string_view between) {
   std::string patterns;
   for (const Command* const command : all_commands(root)) {
@@ -47,7 +47,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// In single quotes of a shell, on one line.
+// Text as a single-quoted shell word, on one line.
 std::string shell_quoted(std::string_view text, std::string_view escaped_quote) {
   std::string quoted = "'";
   for (const char c : text) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scripts that complete verbs, options, files and keys of a configuration in a shell. They hold all that they complete:
-// the program is not run while somebody types.
+// Completion scripts for shells: verbs, options, files and configuration keys. The scripts are self-contained and never
+// run the program.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace sluice {
 
 struct CompletionInput {
   Command root;
-  std::vector<std::string> config_keys;  // for verbs that take `key=value`
+  std::vector<std::string> config_keys;  // completed for verbs that take `key=value`
 };
 
 std::string bash_completion(const CompletionInput& input);

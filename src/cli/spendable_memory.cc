@@ -12,10 +12,10 @@
 namespace sluice {
 namespace {
 
-// Measured as the peak of resident memory less budgets, tokenizer and slices on their way: 16 MiB with a model of 2 M
-// parameters, 33 MiB with one of 323 M, a third of it pages of files. Stacks, kernels' scratch, the allocator's waste.
+// Peak resident memory minus budgets, tokenizer and slices in flight, measured: 16 MiB with a model of 2 M parameters,
+// 33 MiB with one of 323 M, a third of it file pages. Stacks, kernel scratch and allocator overhead.
 constexpr std::uint64_t kBesideBytes = 32 * kMiB;
-// Of a thread's stack, as ulimit -s usually is.
+// Address space of a thread's stack: the usual default of ulimit -s.
 constexpr std::uint64_t kThreadAddressBytes = 8 * kMiB;
 constexpr std::uint64_t kNumOtherThreads = 16;  // lanes, streams, I/O
 

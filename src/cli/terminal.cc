@@ -23,7 +23,7 @@ constexpr std::size_t kDefaultColumns = 80;
 constexpr std::size_t kMinBarCells = 10;
 constexpr std::size_t kMaxBarCells = 42;
 constexpr std::size_t kEighths = 8;
-constexpr std::size_t kLeastTextColumns = 16;  // of a table's column that is broken into lines
+constexpr std::size_t kLeastTextColumns = 16;  // minimum width of a table column with wrapped text
 constexpr double kLongestDurationS = 100.0 * 3600;
 
 std::string repeated(std::string_view piece, std::size_t count) {
@@ -73,14 +73,14 @@ std::string amounts(const ProgressState& state) {
   return fmt::format("{} of {}", part, total);
 }
 
-// So that the bar beside them does not jump about.
+// The widest text of amounts(): a fixed width, so that the bar beside it does not move.
 std::size_t widest_amounts(const ProgressState& state) {
   ProgressState end = state;
   end.done = state.total;
-  return display_width(amounts(end)) + (state.unit == ProgressUnit::kBytes ? 4 : 0);  // of another unit
+  return display_width(amounts(end)) + (state.unit == ProgressUnit::kBytes ? 4 : 0);  // a part in a smaller unit
 }
 
-// Nothing for what is counted in a few large pieces.
+// Throughput; empty for units counted in a few large pieces (slices, steps).
 std::string rate(const ProgressState& state) {
   if (state.elapsed_s <= 0) return "";
   const double per_s = static_cast<double>(state.moved) / state.elapsed_s;
@@ -122,7 +122,7 @@ std::string_view cell_of(const std::vector<std::string>& row, std::size_t column
   return column_idx < row.size() ? std::string_view(row[column_idx]) : std::string_view();
 }
 
-// Narrows the widest column of text until the table fits. False where that would leave it illegible.
+// Narrows the widest text column until the table fits. Returns false if that would make it illegible.
 bool narrow(std::vector<Column>& columns, std::size_t num_columns) {
   std::size_t total = columns.empty() ? 0 : 2 * (columns.size() - 1);
   std::optional<std::size_t> widest;
@@ -137,7 +137,7 @@ bool narrow(std::vector<Column>& columns, std::size_t num_columns) {
   return true;
 }
 
-// A row below the other, each as lines of "header  cell".
+// The rows one below the other, each as lines of "header  cell".
 std::string render_records(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows,
                            std::size_t num_columns) {
   std::size_t width = 0;
@@ -185,7 +185,7 @@ std::string render_line(const std::vector<std::string>& row, const std::vector<C
   return line + "\n";
 }
 
-// As many lines as its longest cell takes.
+// A row with as many lines as its longest wrapped cell.
 std::string render_row(const std::vector<std::string>& row, const std::vector<Column>& columns) {
   std::vector<std::vector<std::string>> lines(1);
   for (std::size_t i = 0; i < columns.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a standard stream can show, and what the command line draws for people: bars, curves and tables. Pure functions
-// but for what they ask of the stream and the environment.
+// Capabilities of a standard stream, and the command line's drawing: bars, curves and tables. Pure functions but for
+// queries of the stream and the environment.
 #pragma once
 
 #include <cstddef>
@@ -17,29 +17,29 @@
 namespace sluice {
 
 bool is_terminal(std::FILE* stream);
-// Whether lines may be drawn over: a terminal that TERM does not call dumb.
+// Whether the cursor can be moved to draw over lines: a terminal with TERM other than "dumb".
 bool can_redraw(std::FILE* stream);
-// The same, and NO_COLOR is not set.
+// Whether colours may be used: can_redraw() and NO_COLOR is not set.
 bool wants_colour(std::FILE* stream);
 
 // 80 where the stream does not tell.
 std::size_t terminal_columns(std::FILE* stream);
 
-// For text on standard output: one less than the terminal's; without a terminal no line is too long.
+// Line width for text on standard output: the terminal's columns minus one; unlimited without a terminal.
 std::size_t output_columns();
 
 // Sentences on standard output, wrapped on a terminal. Ends with a line feed.
 void print_text(std::string_view text);
 
-// A line on standard error, wrapped on a terminal. One that cannot be written is lost: work does not end for want of a
-// reader.
+// Prints a line on standard error, wrapped on a terminal. Write errors are ignored: a missing reader must not end the
+// work.
 void tell(std::string_view line);
 
 // As many eighths of `num_cells` as the fraction is, from 0 to 1; nothing behind them.
 std::string render_bar(double fraction, std::size_t num_cells);
 // "▕███▌   ▏", `num_columns` wide.
 std::string framed_bar(double fraction, std::size_t num_columns);
-// Means of equal parts of the values, as heights between the lowest and the highest of them.
+// A sparkline: the values are averaged over equal parts and scaled between their minimum and maximum.
 std::string render_curve(std::span<const double> values, std::size_t num_cells);
 
 // "3:07", "1:02:05", "4 d 3 h"
@@ -51,13 +51,13 @@ struct ProgressState {
   std::string label;
   std::uint64_t done = 0;
   std::uint64_t total = 0;
-  std::uint64_t moved = 0;  // in elapsed_s; less than done where work took up what was begun earlier
+  std::uint64_t moved = 0;  // in elapsed_s; less than `done` if the work resumed an earlier attempt
   double elapsed_s = 0;
   ProgressUnit unit = ProgressUnit::kBytes;
 };
 
-// "copying  ▕██████▌     ▏   54 %  1.50 of 2.78 GiB  2.31 GB/s  ETA 0:42", at most so many columns. In a narrow
-// terminal the bar goes first, then rate, amounts and time left.
+// "copying  ▕██████▌     ▏   54 %  1.50 of 2.78 GiB  2.31 GB/s  ETA 0:42", at most `num_columns` wide. A narrow
+// terminal drops the bar first, then throughput, amounts and ETA.
 std::string render_progress(const ProgressState& state, std::size_t num_columns);
 
 // "copying: 54 %, 1.50 of 2.78 GiB, 2.31 GB/s, ETA 0:42", for a log.

@@ -22,10 +22,11 @@ constexpr std::chrono::milliseconds kTick(100);
 constexpr std::size_t kUsualColumns = 80;
 constexpr std::size_t kUsualRows = 24;
 constexpr std::size_t kLeastColumns = 20;
-constexpr std::size_t kMostWaitingBytes = 64 * 1024;  // for a terminal that is stopped with Ctrl-S; then work waits too
+constexpr std::size_t kMostWaitingBytes = 64 * 1024;  // buffered while Ctrl-S stops the terminal; then printing blocks
 constexpr std::size_t kMostEarlyMessages = 1000;
-constexpr int kPatienceMs = 1000;  // with a stream that would block
-// The area's lines are cut, not broken, where the terminal has just become narrower and has not told yet.
+constexpr int kPatienceMs = 1000;  // timeout for a stream that would block
+// Disables line wrap in the area: a terminal that has just become narrower, and has not signalled it yet, cuts its
+// lines.
 constexpr std::string_view kCutLines = "\033[?7l";
 constexpr std::string_view kBreakLines = "\033[?7h";
 constexpr std::string_view kWarning = "warning:";
@@ -109,8 +110,8 @@ void TerminalScreen::tick() {
   draw();
 }
 
-// Back to the first line of the area and everything from there gone. A terminal that was made narrower has broken the
-// lines of the area into several.
+// Escape codes that move to the first line of the area and clear everything below. A terminal that was made narrower
+// has wrapped the area's lines, so they are counted in its new width.
 std::string TerminalScreen::erasing(std::size_t num_columns) const {
   if (area_.empty()) return {};
   std::size_t rows = 0;
@@ -125,13 +126,13 @@ void TerminalScreen::draw() {
   if (!options_.redraws || !failure_.empty()) return;
   const ScreenSize size = size_of(options_.fd);
   std::vector<std::string> lines = painter_ ? painter_(size.columns - 1) : std::vector<std::string>();
-  // What is taller than the terminal cannot be drawn over.
+  // Lines that have scrolled off the terminal cannot be drawn over, so the area stays lower than the terminal.
   lines.resize(std::min(lines.size(), size.rows - 1));
   if (lines == area_ && size.columns == area_columns_ && waiting_.empty()) return;
   if (!is_writable() && waiting_.size() < kMostWaitingBytes) return;
   std::string text;
   if (waiting_.empty() && lines.size() == area_.size() && size.columns == area_columns_ && !lines.empty()) {
-    // Line over line, which does not flicker.
+    // Overwrites each line in place, which does not flicker.
     text = fmt::format("\r\033[{}A{}", lines.size(), kCutLines);
     for (const std::string& line : lines) text += line + "\033[K\n";
     text += fmt::format("\033[J{}", kBreakLines);
@@ -148,7 +149,7 @@ void TerminalScreen::draw() {
 
 bool TerminalScreen::is_writable() const {
   pollfd out{.fd = options_.fd, .events = POLLOUT, .revents = 0};
-  return ::poll(&out, 1, 0) == 1;  // a failure shows in the write
+  return ::poll(&out, 1, 0) == 1;  // write() reports a failure
 }
 
 void TerminalScreen::write(std::string_view text) {
@@ -159,7 +160,7 @@ void TerminalScreen::write(std::string_view text) {
       continue;
     }
     if (errno == EINTR) continue;
-    if (errno == EAGAIN) {  // another process has made the stream so
+    if (errno == EAGAIN) {  // another process set O_NONBLOCK
       pollfd out{.fd = options_.fd, .events = POLLOUT, .revents = 0};
       if (::poll(&out, 1, kPatienceMs) != 0) continue;
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one writer of standard error while work goes on: messages and log lines above, a live area below them.
+// Sole writer of standard error during long work: messages and log lines above, a live area below them.
 //
-//   reading rows: 3 rows were left out          messages: stay, are wrapped between words
+//   reading rows: 3 rows were left out          messages: stay, wrapped between words
 //   warning: the trace ends here
-//   train  ▕███████▌        ▏  37 %  step 3/8   live area: painted anew about ten times a second, gone at the end
+//   train  ▕███████▌        ▏  37 %  step 3/8   live area: repainted about ten times a second, removed at the end
 //   loss   1.2345 ▇▅▃▂▁  lr 1.0e-03
 //   _                                           the cursor, so that a killed process leaves a line to go on with
 //
-// Where lines cannot be drawn over (a pipe, a file, TERM=dumb) there are messages alone, without escape codes. A stream
-// that fails is given up: nothing is printed there any more, and work goes on. Thread-safe.
+// On a stream without cursor control (a pipe, a file, TERM=dumb) only messages are printed, without escape codes. After
+// a write error the stream is closed for further output, and the work goes on. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -29,13 +29,14 @@ struct ScreenOptions {
   int fd = 2;
   bool redraws = false;
   bool colours = false;
-  // Called about ten times a second, without a lock held. Without it nothing is painted but by tick().
+  // Called about ten times a second, without a lock held. Empty: only tick() paints.
   std::function<void()> on_tick = nullptr;
 };
 
 class TerminalScreen {
  public:
-  // The live area's lines, each of at most so many columns. Called with the screen's lock held: it must not print.
+  // Returns the live area's lines, each at most `num_columns` wide. Called with the screen's lock held: it must not
+  // print.
   using Painter = std::function<std::vector<std::string>(std::size_t num_columns)>;
 
   explicit TerminalScreen(ScreenOptions options);
@@ -47,17 +48,17 @@ class TerminalScreen {
   bool redraws() const { return options_.redraws; }
   bool colours() const { return options_.colours; }
 
-  // A message of one or more lines, without a line feed at its end; control characters of others are made visible.
+  // Prints a message of one or more lines, without a trailing line feed; control characters are made visible.
   void print(std::string_view message);
-  // Null: none. The area of before is removed at once.
+  // Replaces the live area, removing the old one at once. nullptr: no area.
   void set_area(Painter painter);
-  bool has_area() const;  // on the screen
+  bool has_area() const;  // whether an area is on the screen now
   // Paints the area if it has changed.
   void tick();
 
-  // `listener` is given every message as well, those of before at once. Called with the lock held: it must not print.
+  // `listener` receives every message, at once those printed before. Called with the lock held: it must not print.
   void set_listener(std::function<void(const std::string& message)> listener);
-  // Why the stream was given up; empty: it was not. Told once to the listener too.
+  // Reason of the write error that closed the stream; empty: none. The listener is told once.
   std::string failure() const;
 
  private:
@@ -71,16 +72,16 @@ class TerminalScreen {
   ScreenOptions options_;
   mutable std::mutex mutex_;
   Painter painter_;
-  std::vector<std::string> area_;   // as it is on the screen
-  std::size_t area_columns_ = 0;    // of the terminal when it was drawn
-  std::string waiting_;             // messages that the stream has not taken yet
-  std::vector<std::string> early_;  // messages before there was a listener
+  std::vector<std::string> area_;   // the lines on the screen
+  std::size_t area_columns_ = 0;    // the terminal's width when the area was drawn
+  std::string waiting_;             // messages not yet written to the stream
+  std::vector<std::string> early_;  // messages printed before a listener was set
   std::function<void(const std::string&)> listener_;
   std::string failure_;
   bool ends_ = false;
   std::condition_variable end_;
   LogRedirect log_;
-  std::thread ticks_;  // the last member: it uses the others
+  std::thread ticks_;  // last member: its thread uses the others
 };
 
 }  // namespace sluice

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kGap = 2;
 constexpr std::string_view kEndOfColour = "\033[0m";
 
-// The size of a colour's escape sequence at `at`; 0: there is none.
+// The size of a colour's escape sequence at `at`; 0: no such sequence there.
 std::size_t colour_size(std::string_view text, std::size_t at) {
   if (text.substr(at, 2) != "\033[") return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", at + 2);
@@ -24,7 +24,7 @@ const std::string& text_of(const StatusField& field, bool is_brief) {
   return is_brief && !field.brief.empty() ? field.brief : field.text;
 }
 
-// How far fields are given up: those of a rank from `brief_rank` are in brief, those above `top_rank` left out.
+// How a status line is shortened: fields of rank `brief_rank` and above are brief, those above `top_rank` left out.
 struct Choice {
   int top_rank = 0;
   int brief_rank = 0;
@@ -47,7 +47,7 @@ Choice choose(const StatusLine& line, std::size_t num_columns) {
   choice.brief_rank = choice.top_rank + 1;
   while (choice.brief_rank > 0 && chosen_width(line, choice) > num_columns) --choice.brief_rank;
   while (choice.top_rank > 0 && chosen_width(line, choice) > num_columns) --choice.top_rank;
-  // What was left out may have made room for some of the rest in full.
+  // Dropping fields may have made room for some of the remaining ones in full.
   for (Choice fuller = choice; fuller.brief_rank <= choice.top_rank;) {
     ++fuller.brief_rank;
     if (chosen_width(line, fuller) > num_columns) break;
@@ -60,13 +60,13 @@ Choice choose(const StatusLine& line, std::size_t num_columns) {
 std::size_t label_size(std::string_view text) {
   constexpr std::size_t kMostLabel = 16;
   const std::size_t blanks = text.find("  ");
-  if (blanks > kMostLabel || text.find(' ') != blanks) return 0;  // none, too far, or words before it
+  if (blanks > kMostLabel || text.find(' ') != blanks) return 0;  // no gap, too far right, or words before it
   return std::min(text.find_first_not_of(' ', blanks), text.size());
 }
 
-// One line of text, longer than there are columns.
+// Wraps a line that is longer than `num_columns`.
 std::vector<std::string> broken_line(std::string_view text, std::size_t num_columns, std::size_t indent) {
-  // Blanks at the beginning and a label are a layout of their own: what follows goes on below the text.
+  // Leading blanks and a label are kept: continuation lines are aligned below the text.
   const std::size_t blanks = std::min(text.find_first_not_of(' '), text.size());
   const std::size_t label = label_size(text.substr(blanks));
   if (label > 0) indent = label;

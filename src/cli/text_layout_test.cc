@@ -12,16 +12,16 @@ using testing::ElementsAre;
 TEST(DisplayWidth, CountsColumnsNotBytesNorCodePoints) {
   EXPECT_EQ(display_width("größe"), 5U);
   EXPECT_EQ(display_width("訓練"), 4U);     // wide
-  EXPECT_EQ(display_width("e\u0301"), 1U);  // an accent that combines
+  EXPECT_EQ(display_width("e\u0301"), 1U);  // a combining accent
   EXPECT_EQ(display_width("🚀"), 2U);
-  EXPECT_EQ(display_width("\033[32mok\033[0m"), 2U);  // colours take none
+  EXPECT_EQ(display_width("\033[32mok\033[0m"), 2U);  // colour codes have width 0
 }
 
 TEST(Shortened, EndsWithAnEllipsisAndNeverWithHalfACharacter) {
   EXPECT_EQ(shortened("checkpoint", 10), "checkpoint");
   EXPECT_EQ(shortened("checkpoint", 6), "check…");
   EXPECT_EQ(shortened("訓練訓練", 5), "訓練…");
-  EXPECT_EQ(shortened("訓練訓練", 4), "訓…");  // a wide character has no room left of the ellipsis
+  EXPECT_EQ(shortened("訓練訓練", 4), "訓…");  // a wide character does not fit before the ellipsis
   EXPECT_EQ(shortened("\033[32mgreen\033[0m", 3), "\033[32mgr…\033[0m");
   EXPECT_EQ(shortened("x", 0), "");
 }

@@ -156,7 +156,7 @@ std::string kept_line(const TrainAreaState& state, std::size_t num_columns, Area
   return fit(line, num_columns);
 }
 
-// "nvme->host ▂ 12 %", as many beside each other as there is room for.
+// Lane utilization such as "nvme->host ▂ 12 %", as many per line as fit.
 std::vector<std::string> lane_lines(const TrainAreaState& state, std::size_t num_columns, AreaColours colours) {
   constexpr std::array<std::string_view, 9> kLevels{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   std::vector<std::string> lines;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The live lines of a run: how far it is, how it learns, how fast, in how much memory, and what is kept of it. Pure.
+// The live lines of a training run: progress, loss, throughput, memory, last checkpoint and commit. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -20,20 +20,20 @@ struct TrainAreaState {
   std::uint64_t step = 0;
   std::uint64_t total_steps = 0;
   double epoch = 0;
-  std::optional<double> left_s;  // to the last step
-  double elapsed_s = 0;          // of all sessions of the run
+  std::optional<double> left_s;  // time until the last step
+  double elapsed_s = 0;          // over all sessions of the run
 
-  // Nothing before the first step of this session.
+  // nullopt: before the first step of this session.
   struct Learning {
     double loss = 0;  // a running mean
     double grad_norm = 0;
     double learning_rate = 0;
     double tokens_per_s = 0;
     double step_s = 0;
-    LaneSeconds lane_shares{};  // busy, of the last steps
+    LaneSeconds lane_shares{};  // busy fraction over the last steps
   };
   std::optional<Learning> learning;
-  std::vector<double> losses;  // the curve
+  std::vector<double> losses;  // points of the loss curve
   std::optional<double> held_out_loss;
 
   SessionUse use;
@@ -50,7 +50,7 @@ struct TrainAreaState {
   bool shows_lanes = false;
 };
 
-// Five lines, and more for the lanes.
+// Five lines, and further ones for the lanes.
 std::vector<std::string> render_train_area(const TrainAreaState& state, std::size_t num_columns, AreaColours colours);
 
 // "step 3/8  epoch 0.38  loss 1.2345  …": a line of a log.

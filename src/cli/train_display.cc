@@ -16,7 +16,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kMostLosses = 512;  // of the curve; then neighbours are joined
+constexpr std::size_t kMostLosses = 512;  // points of the curve; beyond that, neighbours are averaged
 
 double seconds_between(std::int64_t from_ns, std::int64_t to_ns) { return static_cast<double>(to_ns - from_ns) * 1e-9; }
 
@@ -72,7 +72,7 @@ void TrainDisplay::measure_lanes(double weight) {
   last_step_ns_ = now_ns;
 }
 
-// The curve shows the whole session in a bounded number of values: each stands for as many losses.
+// The curve covers the whole session in a bounded number of points, each the mean of equally many losses.
 void TrainDisplay::add_loss(double loss) {
   std::vector<double>& losses = state_.losses;
   if (losses_in_last_ == losses_a_value_ || losses.empty()) {
@@ -98,7 +98,7 @@ void TrainDisplay::step(const StepReport& report) {
   measure_lanes(weight);
   const double left_s = smooth_seconds_ * static_cast<double>(report.total_steps - report.step);
   const SessionUse use = options_.gauges.use();
-  TrainAreaState exact;  // the step itself, for the log
+  TrainAreaState exact;  // this step's values instead of running means, for the log
   {
     const std::scoped_lock lock(mutex_);
     state_.step = report.step;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person sees of a run: a live area on a terminal, a line for each logged step where there is none, or a JSON
-// object a line; and the same steps in the run's log. Its calls come from the training thread.
+// Progress of a training run for the user: a live area on a terminal, one line per logged step without a terminal, or
+// one JSON object per line; the same steps go to train.log. Called from the training thread.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,17 @@ struct RunGauges {
 
 struct TrainDisplayOptions {
   RunGauges gauges;
-  std::uint64_t step = 0;  // where the run goes on
+  std::uint64_t step = 0;  // the step that the run starts from
   std::uint64_t total_steps = 0;
-  double elapsed_s = 0;             // of earlier sessions
-  std::uint64_t logging_steps = 1;  // between two lines of a log
+  double elapsed_s = 0;             // training time of earlier sessions
+  std::uint64_t logging_steps = 1;  // steps between two log lines
   bool shows_lanes = false;
 };
 
 // State became durable.
 struct CommitNews {
   std::uint64_t step = 0;
-  std::optional<double> next_s;  // from now
+  std::optional<double> next_s;  // time until the next commit
 };
 
 class TrainDisplay {
@@ -65,9 +65,9 @@ class TrainDisplay {
   TrainOutputs& outputs_;
   TrainDisplayOptions options_;
   SteadyClock clock_;
-  std::mutex mutex_;  // of the state and the times below; the screen's lock is taken before it
+  std::mutex mutex_;  // guards the state and the times below; lock order: screen, then this
   TrainAreaState state_;
-  std::int64_t state_ns_;  // when elapsed and left were right
+  std::int64_t state_ns_;  // when state_'s elapsed and remaining times were set
   std::optional<std::int64_t> commit_ns_, checkpoint_ns_, next_commit_ns_;
   std::size_t losses_a_value_ = 1;
   std::size_t losses_in_last_ = 0;

@@ -16,7 +16,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::string_view kIndent = "                     ";  // below the text, behind the time
+constexpr std::string_view kIndent = "                     ";  // aligns with the text after the time
 
 std::string local_time() {
   const std::time_t now = std::time(nullptr);
@@ -58,7 +58,7 @@ void TrainLog::add(std::string_view text) {
     const ssize_t written = ::write(fd_, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
-      // The next line is tried again: a full drive may have room by then.
+      // The next line is tried again: a full drive may have space by then.
       is_cut_ = is_cut_ || rest.size() < lines.size();
       if (!std::exchange(has_failed_, true)) {
         failure_ = fmt::format("{} cannot be written: {}; the run goes on without it", path_, std::strerror(errno));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// train.log of a run's folder: what was told on the screen and every logged step, a line each with the local time, for
-// people. A resumed run goes on in it. A log that cannot be written is told once, and the run goes on. Thread-safe.
+// train.log in the run's folder: the messages on the screen and every logged step, one line each with the local time. A
+// resumed run appends to it. A write error is reported once, and the run goes on. Thread-safe.
 #pragma once
 
 #include <mutex>
@@ -18,9 +18,9 @@ class TrainLog {
   TrainLog(const TrainLog&) = delete;
   TrainLog& operator=(const TrainLog&) = delete;
 
-  // One line or several; those after the first are indented.
+  // Adds a text of one or more lines; continuation lines are indented.
   void add(std::string_view text);
-  // Why lines were lost, the first time this is asked after it happened; else empty.
+  // Why lines were lost, on the first call after the failure; else empty.
   std::string take_failure();
 
  private:
@@ -28,7 +28,7 @@ class TrainLog {
   std::mutex mutex_;
   int fd_;
   bool has_failed_ = false;
-  bool is_cut_ = false;  // the last line in the file has no end
+  bool is_cut_ = false;  // the file ends in the middle of a line
   std::string failure_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a run reports to: the screen on standard error, with `--json` events on standard output, and train.log in the
-// run's folder. Each may be lost (a full drive, a reader that is gone); then the others say so, once, and the run goes
-// on. For one thread; the screen and the log take messages from others by themselves.
+// Outputs of a training run: the screen on standard error, `--json` events on standard output, and train.log in the
+// run's folder. If one of them fails (a full drive, a closed pipe), the others report it once and the run goes on. Not
+// thread-safe; the screen and the log accept messages from any thread.
 #pragma once
 
 #include <cstdint>
@@ -30,18 +30,18 @@ class TrainOutputs {
   TrainOutput output() const { return output_; }
   TerminalScreen& screen() { return screen_; }
 
-  // A sentence for the user: on the screen where the output is text, and in the log.
+  // A message for the user: in the log, and on the screen unless the output is JSON.
   void message(std::string_view text);
-  // The same, whatever the output is.
+  // A message on the screen and in the log, whatever the output format.
   void notice(std::string_view text) { screen_.print(text); }
-  // Only where the output is JSON.
+  // A JSON event; no-op unless the output is JSON.
   void event(const nlohmann::ordered_json& event);
-  // In the log alone.
+  // A line for the log only.
   void log(std::string_view line);
 
-  // Every message from here on, and those of before.
+  // Opens the log; it receives every message, including the earlier ones.
   void open_log(const std::string& path, TrainLog::Start start);
-  // Says which of the outputs has been lost since this was last asked.
+  // Reports write errors of the log and of the screen, each once, on the outputs that still work.
   void tell_of_losses();
 
  private:
@@ -49,7 +49,7 @@ class TrainOutputs {
   TerminalScreen& screen_;
   EventStream stdout_;
   std::optional<TrainLog> log_;
-  std::vector<std::string> early_;  // lines for the log before there is one
+  std::vector<std::string> early_;  // log lines before open_log()
   bool has_told_of_screen_ = false;
 };
 

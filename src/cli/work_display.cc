@@ -9,7 +9,7 @@
 namespace sluice {
 namespace {
 
-constexpr double kPlainShare = 0.1 - 1e-9;  // 30 % follows 20 % whatever the rounding
+constexpr double kPlainShare = 0.1 - 1e-9;  // 10 %, with a margin for rounding
 constexpr double kPlainLeastS = 5;
 constexpr double kPlainMostS = 30;
 
@@ -93,8 +93,7 @@ void WorkDisplay::finish() {
 
 void WorkDisplay::tell_of_interrupt() {
   if (!InterruptGuard::requested() || has_told_of_interrupt_.exchange(true)) return;
-  // The terminal shows ^C where the cursor is: on a line that the area's next picture removes, or behind what was
-  // printed.
+  // The terminal echoes ^C at the cursor: on a line that the area's next repaint removes, or after printed text.
   const bool is_mid_line = is_terminal(stderr) && !screen_.has_area();
   screen_.print(std::string(is_mid_line ? "\n" : "").append(kStopping));
 }

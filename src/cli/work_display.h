@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every long verb needs: a progress bar while it works and a Ctrl-C that it notices. On a terminal the bar is gone
-// when its work is done; elsewhere long work prints a line now and then. Lives for one piece of work; report() may come
-// from any thread.
+// Progress bar and Ctrl-C handling of a long verb. On a terminal the bar disappears when the work is done; elsewhere
+// long work prints a line now and then. One object per piece of work; report() is thread-safe.
 #pragma once
 
 #include <atomic>
@@ -19,13 +18,13 @@
 
 namespace sluice {
 
-// Verbs that write to standard output while they work have no live area on the same terminal.
+// When a verb writes to standard output; while it works, there is no live area on the same terminal.
 enum class OutputTime : std::uint8_t { kAfterwards, kMeanwhile };
 
-// Where lines cannot be drawn over: when the next of them is due.
+// Decides when the next progress line is due on a stream without cursor control.
 class PlainProgress {
  public:
-  // Whether a line is due for this state, every 10 % but not within 5 s of the last, and every 30 s.
+  // Whether a line is due for this state: every 10 % but at most every 5 s, and at least every 30 s.
   bool is_due(const ProgressState& state);
 
  private:
@@ -41,11 +40,11 @@ class WorkDisplay {
 
   ProgressSink sink();
   TerminalScreen& screen() { return screen_; }
-  // The bar, while there is work to show.
+  // The bar; nullopt: no work is in progress.
   std::optional<std::string> bar(std::size_t num_columns);
   // Removes the bar. Ctrl-C is still noticed.
   void finish();
-  // Says, once, that the work stops where the user has asked for that; else the next tick of the screen does.
+  // Reports once that the work is stopping if the user has asked for that; otherwise the screen's next tick does.
   void tell_of_interrupt();
 
  private:
@@ -53,13 +52,13 @@ class WorkDisplay {
 
   SteadyClock clock_;
   InterruptGuard guard_;
-  std::mutex mutex_;  // of what the bar shows; the screen's lock is taken before it
+  std::mutex mutex_;  // guards the bar's state; lock order: screen, then this
   std::optional<ProgressState> state_;
   std::uint64_t first_done_ = 0;
   std::int64_t start_ns_ = 0;
   PlainProgress plain_;
   std::atomic<bool> has_told_of_interrupt_ = false;
-  TerminalScreen screen_;  // the last member: its thread uses the others
+  TerminalScreen screen_;  // last member: its thread uses the others
 };
 
 }  // namespace sluice

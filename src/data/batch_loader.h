@@ -50,7 +50,7 @@ class BatchLoader {
   // size is 0.
   BatchLoader(const PreparedData& data, std::vector<std::uint32_t> examples, BatchOptions options);
 
-  // Packs the epoch where that was not done yet; throws Cancelled once `interrupted`, unless it is empty, says so.
+  // Packs the epoch on its first use; throws Cancelled once `interrupted`, unless empty, returns true.
   std::uint64_t num_steps(std::uint64_t epoch, const std::function<bool()>& interrupted = {});
   double fill(std::uint64_t epoch);  // how much of the sequences is tokens, from 0 to 1
 

@@ -16,8 +16,8 @@ class CharSource {
  public:
   static constexpr int kEnd = -1;
 
-  // `path` names the stream in failures. Throws IoError where it cannot be read, and Cancelled once `interrupted`,
-  // unless it is empty, says so: every buffer is preceded by the question.
+  // `path` names the stream in errors. Throws IoError if it cannot be read, and Cancelled once `interrupted`, unless
+  // empty, returns true: it is polled before every buffer.
   CharSource(std::istream& stream, std::string path, std::function<bool()> interrupted = {});
 
   int peek() { return at_ < size_ || fill() ? static_cast<unsigned char>(buffer_[at_]) : kEnd; }

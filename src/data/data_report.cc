@@ -14,7 +14,7 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kNumSamples = 3;
-// A sample is for looking at, and each change between trained and other tokens decodes all that stands before it.
+// Upper bound for a sample: every boundary between target and other tokens decodes all tokens before it.
 constexpr std::size_t kMaxSampleTokens = 2048;
 constexpr std::uint64_t kMaxBins = 12;
 // What a run would start with, unless it is told otherwise; the fill hardly depends on it.

@@ -33,7 +33,7 @@ struct SampleRun {
   bool learned = false;
 };
 
-// One of the first rows, as the model sees it; of a long one the beginning.
+// One of the first rows as the model sees it; a long row is truncated.
 struct SampleRow {
   std::string file;
   std::uint64_t line = 0;
@@ -52,7 +52,7 @@ struct DataReport {
   std::uint64_t num_sequences = 0;  // after packing
   double packing_fill = 0;          // from 0 to 1
   std::vector<SampleRow> samples;
-  // What was decided because the model lacks something, and what rows hold that is not trained on; a sentence each.
+  // Fallbacks for features that the model lacks, and row content left out of training; one sentence each.
   std::vector<std::string> notes;
 };
 

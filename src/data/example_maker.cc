@@ -41,7 +41,7 @@ MarkedTokens mark(const Encoding& encoding, const std::vector<TextSpan>& spans, 
   return tokens;
 }
 
-// Which of the assistant's spans are learned, or with Marks::kLeftOut are not.
+// The assistant's spans whose tokens are targets, or with Marks::kLeftOut those that are excluded.
 std::vector<TextSpan> chosen_spans(const RenderedChat& chat, const Document& document, Marks marks) {
   const std::vector<std::size_t>& untrained = document.chat.untrained;
   if (untrained.empty() && !document.num_learned_messages)
@@ -68,7 +68,7 @@ std::vector<TextSpan> chosen_spans(const RenderedChat& chat, const Document& doc
   return chosen;
 }
 
-// What messages want that the settings decide.
+// Checks the messages' own training flags against `learn`, and notes empty answers.
 void check_training_wishes(const Document& document, Learn learn, RowLeftovers& leftovers) {
   if (learn == Learn::kAnswers && !document.chat.trained_others.empty()) {
     throw BadRow(document.chat.place_of(document.chat.trained_others.front()),
@@ -86,7 +86,7 @@ void check_training_wishes(const Document& document, Learn learn, RowLeftovers& 
   }
 }
 
-// The messages in the form that the template takes; nothing where they have it already.
+// The messages in the form that the template expects; nullopt: they already have it.
 std::optional<RowJson> as_the_template_takes_them(const RowMessages& chat, const TemplateForm& form) {
   const bool joins = chat.any_parts && !form.takes_parts;
   const bool reads = chat.any_written_arguments && form.wants_objects;
@@ -104,7 +104,7 @@ std::optional<RowJson> as_the_template_takes_them(const RowMessages& chat, const
 
 constexpr std::string_view kProbe = "Vhxq0zk";
 
-// Empty where the template refuses them, or leaves the probe out.
+// The rendered text; empty if the template fails or does not write the probe.
 std::string probe_template(const ChatTemplate& chat_template, const RowJson& messages) {
   try {
     std::string text = chat_template.render_text(messages, {});
@@ -114,7 +114,7 @@ std::string probe_template(const ChatTemplate& chat_template, const RowJson& mes
   }
 }
 
-// Whether the template writes the text of a content that is a list of parts, and not the list.
+// Whether the template writes the text of a content given as a list of parts, rather than the list itself.
 bool takes_parts(const ChatTemplate& chat_template) {
   const RowJson parts = RowJson::array({RowJson{{"type", "text"}, {"text", kProbe}}});
   const std::string text =
@@ -122,7 +122,7 @@ bool takes_parts(const ChatTemplate& chat_template) {
   return !text.empty() && text.find("'type'") == std::string::npos && text.find("\"type\"") == std::string::npos;
 }
 
-// What the template makes of a call with these arguments, beside this content.
+// Renders a tool call with these arguments and this content; empty as probe_template().
 std::string probe_call(const ChatTemplate& chat_template, const RowJson& arguments, const RowJson& content) {
   const RowJson call{
       {"id", "abcdefgh1"}, {"type", "function"}, {"function", RowJson{{"name", "f"}, {"arguments", arguments}}}};
@@ -130,7 +130,8 @@ std::string probe_call(const ChatTemplate& chat_template, const RowJson& argumen
   return probe_template(chat_template, RowJson::array({RowJson{{"role", "user"}, {"content", "q"}}, answer}));
 }
 
-// Whether the template makes JSON of a call's arguments itself: a string of JSON would become JSON of a string.
+// Whether the template serializes a call's arguments to JSON itself: arguments given as a JSON string would be escaped
+// twice.
 bool wants_objects(const ChatTemplate& chat_template, const RowJson& content) {
   const RowJson arguments{{std::string(kProbe), 1}};
   const std::string written = probe_call(chat_template, arguments.dump(), content);
@@ -138,7 +139,8 @@ bool wants_objects(const ChatTemplate& chat_template, const RowJson& content) {
   return (written.empty() || is_escaped) && !probe_call(chat_template, arguments, content).empty();
 }
 
-// Some templates look for thoughts in any content, or print it, and some tell a call by its null.
+// The content for a message with tool calls alone that the template renders: "" or null; nullopt: neither. Some
+// templates search any content for thoughts or print null as None, and some detect a tool call by a null content.
 std::optional<RowJson> wordless_content(const ChatTemplate& chat_template) {
   const RowJson arguments{{std::string(kProbe), 1}};
   for (const RowJson& content : {RowJson(""), RowJson(nullptr)}) {
@@ -190,7 +192,7 @@ MarkedTokens ExampleMaker::tokens_of_chat(const Document& document, const Interr
   const std::optional<RowJson> changed = as_the_template_takes_them(document.chat, form_);
   const RowJson& messages = changed ? *changed : document.chat.list;
   const Marks marks = options_.learn == Learn::kEverything ? Marks::kLeftOut : Marks::kLearned;
-  // Before the spans: a message of which nothing is written has none.
+  // Before the spans are found: a message that the template leaves out has no span.
   const std::string text = text_.chat_template->render_text(messages, options);
   check_template_losses(*text_.chat_template, {.document = document, .messages = messages, .text = text}, options,
                         leftovers);

@@ -2,8 +2,8 @@
 // Documents to examples: conversations through the model's chat template, raw text as it is, then its tokenizer, then
 // the labels. Borrows the model's text. Const use is safe from many threads.
 //
-// Learned is what the assistant says, with the token that ends its turn, but for messages that say otherwise; of raw
-// text the completion and the end of the text. A token that covers any byte of it counts.
+// Target tokens are those of the assistant's messages and of the end of its turn, unless a message's training flag says
+// otherwise; of raw text, the completion and the end-of-text token. A token with any byte in such a span is a target.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace sluice {
 
 enum class Learn { kAnswers, kEverything };
 
-// True once the user has asked to stop; empty where nobody can.
+// Returns true once the user has asked to stop; empty: not cancellable.
 using Interrupted = std::function<bool()>;
 
 struct ExampleOptions {
@@ -37,15 +37,15 @@ struct DocumentExamples {
   std::vector<Example> examples;  // several only for plain text files, none where nothing is left to learn
   std::size_t num_tokens = 0;     // before anything was cut off
   bool truncated = false;
-  RowLeftovers leftovers;  // what the document holds that the examples do not
+  RowLeftovers leftovers;  // content of the document that the examples leave out
 };
 
-// What a chat template takes, as a try has shown.
+// Message forms that a chat template accepts, found by rendering probes.
 struct TemplateForm {
-  bool takes_parts = false;    // contents that are lists of parts
-  bool wants_objects = false;  // arguments of calls as objects, not as strings of JSON
+  bool takes_parts = false;    // content may be a list of parts
+  bool wants_objects = false;  // call arguments must be objects, not JSON strings
   std::optional<RowJson> wordless =
-      {};  // the content of a message that only calls tools: "" or null, if either will do
+      {};  // content of a message with tool calls alone: "" or null; nullopt: left as it is
 };
 
 class ExampleMaker {
@@ -53,9 +53,9 @@ class ExampleMaker {
   // Throws InvalidInput where the sequence length makes no sense.
   ExampleMaker(const ModelText& text, ExampleOptions options);
 
-  // A longer document is cut off at the sequence length, a plain text file goes on in the next example. Throws BadRow,
-  // FormatError or InvalidInput where the template or the tokenizer refuses the document, or the template leaves out
-  // what the assistant says; Cancelled.
+  // A document longer than the sequence length is truncated; a plain text file continues in the next example. Throws
+  // BadRow; FormatError or InvalidInput if the template or the tokenizer rejects the document, or the template leaves
+  // out the assistant's text; Cancelled.
   DocumentExamples make(const Document& document, const Interrupted& interrupted = {}) const;
 
   // Throws InvalidInput where documents of this kind need a chat template and the model has none.

@@ -22,9 +22,9 @@ namespace sluice {
 
 struct DataSource {
   std::vector<std::string> files;
-  std::optional<RowSchema> schema;                         // of all files; nothing: detected
-  std::optional<std::uint64_t> max_rows = {};              // of each file: its first good ones
-  std::vector<std::optional<RowSchema>> own_schemas = {};  // of each file, where they differ: count before `schema`
+  std::optional<RowSchema> schema;                         // schema of all files; nullopt: detected
+  std::optional<std::uint64_t> max_rows = {};              // per file: its first valid rows; nullopt: no limit
+  std::vector<std::optional<RowSchema>> own_schemas = {};  // per file, if they differ; override `schema`
   RowLimits limits;
 
   std::optional<RowSchema> schema_of(std::size_t file_idx) const {
@@ -64,7 +64,7 @@ class ExampleReader {
   std::optional<RowExamples> next();
 
   const RowProblems& problems() const { return problems_; }
-  const RowNotes& notes() const { return notes_; }  // on good rows
+  const RowNotes& notes() const { return notes_; }  // notes on valid rows
   const std::vector<FileSummary>& files() const { return files_; }
   RowCounts counts() const;  // of all files
 

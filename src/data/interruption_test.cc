@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything before the first step of training can be stopped: each part asks often enough, here after a few questions.
+// Cancellation before the first training step: every stage polls often enough, here within a few polls.
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -18,7 +18,7 @@
 namespace sluice {
 namespace {
 
-// Says yes to the n-th question and those behind it.
+// Returns true from the n-th poll on.
 std::function<bool()> stop_at(int& num_asked, int n) {
   return [&num_asked, n] { return ++num_asked >= n; };
 }
@@ -36,7 +36,7 @@ class InterruptionTest : public testing::Test {
 };
 
 TEST_F(InterruptionTest, ReadingALineThatNeverEndsIsStopped) {
-  // Longer than the limit of a row: the rest of the line is skipped, which may be a whole drive.
+  // A line beyond the row limit: skipping the rest of it may read a whole drive, so it must poll.
   std::istringstream stream(std::string(4 << 20, 'x'));
   const auto reader =
       read_rows(stream, "f", RowFormat::kJsonLines, {.max_row_bytes = 16, .interrupted = stop_at(num_asked_, 5)});

@@ -18,7 +18,7 @@ bool is_media_type(std::string_view type) {
   return type == "file" || type == "input_file";
 }
 
-// What a part says, under the first of these keys that it has.
+// The text of a part: its value under `usual`, or else under "value" or "text".
 const RowJson& words_of(const RowJson& part, std::string_view usual, const std::string& key) {
   for (const std::string_view name : {usual, std::string_view("value"), std::string_view("text")}) {
     const auto found = part.find(name);
@@ -48,7 +48,7 @@ void append_calls(RowJson& message, RowJson calls) {
   for (RowJson& call : calls) all.push_back(std::move(call));
 }
 
-// Calls `visit(arguments)` for the arguments of each call.
+// Calls `visit(arguments)` for the arguments of every tool call.
 template <typename Message, typename Visit>
 void for_each_arguments(Message& message, Visit visit) {
   const auto calls = message.find("tool_calls");
@@ -73,7 +73,7 @@ void refuse_media(const std::string& key, std::string_view what) {
 
 bool holds_something(const RowJson& value) {
   if (value.is_string()) return !value.get_ref<const std::string&>().empty();
-  return !value.empty();  // null is empty, a number is not
+  return !value.empty();  // true for numbers and booleans
 }
 
 RowJson calls_of(const RowJson& value, const std::string& key) {
@@ -145,7 +145,7 @@ void read_arguments(RowJson& message) {
       RowJson read = parse_row_json(arguments.get_ref<const std::string&>(), "arguments");
       if (read.is_object()) arguments = std::move(read);
     } catch (const BadRow&) {
-      // Whatever the function takes: the template gets it as it is.
+      // Not JSON: the template receives the string unchanged.
     }
   });
 }

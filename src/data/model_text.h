@@ -17,7 +17,7 @@ struct ModelText {
   std::string folder;
   std::shared_ptr<const Tokenizer> tokenizer;  // shared by all that copy this value
   std::optional<ChatTemplate> chat_template;
-  std::optional<std::string> own_template;  // its text, where it is not the folder's own
+  std::optional<std::string> own_template;  // text of a template that replaces the folder's; nullopt: the folder's
   // The files that the above was read from, to tell when it changes.
   std::vector<std::string> paths;
 };

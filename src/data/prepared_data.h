@@ -58,12 +58,13 @@ struct PrepareRequest {
   BadRows bad_rows = BadRows::kRefuse;
 };
 
-// What is there already if it still holds, else made, with a warning for each kind of thing that rows hold and training
-// leaves out. Throws InvalidInput where there are bad rows, naming the first, or no examples; Cancelled.
+// Returns the prepared file if it is still up to date, otherwise makes it, with one warning for each kind of row
+// content that training leaves out. Throws InvalidInput if there are no examples or there are bad rows, naming the
+// first; Cancelled.
 PreparedData prepare_data(const PrepareRequest& request, const ProgressSink& progress = {});
 
-// Of all that examples are made from: the files' sizes, times and contents, the model's text files, the options. Reads
-// the files; throws Cancelled.
+// Fingerprint of everything that examples are made from: the data files' sizes, times and contents, the model's text
+// files, the options. Reads the files; throws Cancelled.
 std::uint64_t data_fingerprint(const DataSource& source, const ExampleMaker& maker, BadRows bad_rows,
                                const ProgressSink& progress = {});
 

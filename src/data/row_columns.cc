@@ -18,7 +18,7 @@
 namespace sluice {
 namespace {
 
-// What a document is made from.
+// The keys of a row that its schema reads.
 std::vector<std::string_view> used_keys(RowSchema schema, const RowJson& row) {
   switch (schema) {
     case RowSchema::kMessages:
@@ -49,7 +49,7 @@ std::optional<bool> as_boolean(const RowJson& value) {
   return std::nullopt;
 }
 
-// Whether the key is KTO's verdict on the answer, which is then a good one.
+// Whether the key is KTO's label of the answer and the label is good; a bad one throws BadRow.
 bool is_good_verdict(RowSchema schema, const std::string& key, const RowJson& value) {
   if (schema == RowSchema::kText || (key != "label" && key != "kto_tag")) return false;
   const std::optional<bool> good = as_boolean(value);
@@ -98,7 +98,7 @@ RowJson tools_of(const RowJson& row) {
   if (tools.empty()) tools = optional_list(row, "functions");
   if (tools.empty()) return nullptr;
   for (RowJson& tool : tools) {
-    // A function without its usual wrapping.
+    // A bare function without the usual {"type": "function"} wrapper.
     if (tool.is_object() && tool.contains("name") && !tool.contains("function")) {
       tool.erase("type");
       tool = RowJson{{"type", "function"}, {"function", std::move(tool)}};

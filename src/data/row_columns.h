@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of a row beside its text: those that say it is no example to imitate, those that hold more than text, those
-// that are ignored, and the tools. Pure functions.
+// The keys of a row other than its text: preference labels, media, ignored keys, and tools. Pure functions.
 #pragma once
 
 #include "data/row_document.h"
@@ -9,17 +8,17 @@
 
 namespace sluice {
 
-// Throws BadRow where the row is a preference pair, with both answers or the worse one, whatever its schema.
+// Throws BadRow if the row is a preference pair, with both answers or only the rejected one, whatever its schema.
 void refuse_preference_pair(const RowJson& row);
 
-// Throws BadRow for a row with pictures, films or sound, and for one that is marked as a bad answer; tells of keys that
-// nothing is made of.
+// Throws BadRow for a row with images, video or audio, and for one labelled as a bad answer; records the keys that the
+// schema ignores.
 void check_columns(RowSchema schema, const RowJson& row, RowLeftovers& leftovers);
 
-// `tools`, or OpenAI's earlier `functions`, as chat templates take them; null where there are none.
+// `tools`, or OpenAI's older `functions`, in the form that chat templates take; null: the row has none.
 RowJson tools_of(const RowJson& row);
 
-// A list, or a string that holds one in JSON, as in the cells of a CSV file. Null where there is none.
+// A list, or a JSON string of one, as in the cells of a CSV file; null: the row has none.
 RowJson optional_list(const RowJson& row, std::string_view key);
 RowJson required_list(const RowJson& row, std::string_view key);
 

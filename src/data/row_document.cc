@@ -44,7 +44,7 @@ RowJson template_variables(const RowJson& row) {
   return variables;
 }
 
-// The row's `system` comes before its messages, unless those begin with one.
+// Puts the row's `system` before its messages, unless these begin with a system message.
 void add_system_of(const RowJson& row, const RowJson& messages, Document& document) {
   const std::string system = optional_text(row, "system");
   if (system.empty()) return;
@@ -153,7 +153,7 @@ Document document_of_schema(RowSchema schema, const Row& row) {
     case RowSchema::kText:
       return {.raw = RawText{"", required_text(value, "text")}, .part = row.part};
   }
-  CHECK(false, "a schema that makes no documents");
+  CHECK(false, "the schema makes no documents");
   return {};
 }
 

@@ -34,10 +34,10 @@ struct RawText {
 };
 
 struct Document {
-  RowMessages chat;  // without a list where there is only raw text
+  RowMessages chat;  // its list is null if the document is raw text
   RowJson tools;
   RowJson documents;
-  RowJson variables = RowJson::object();  // of the chat template: the row's chat_template_kwargs
+  RowJson variables = RowJson::object();  // chat template variables: the row's chat_template_kwargs
   // How many of the assistant's messages are learned, counted from the last; nothing: all.
   std::optional<std::size_t> num_learned_messages;
   std::optional<RawText> raw;  // with messages too: what stands for them where a model has no chat template

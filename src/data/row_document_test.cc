@@ -127,7 +127,7 @@ TEST(RowDocument, WhatIsLeftOutIsTold) {
   EXPECT_THAT(good.leftovers.notes, testing::ElementsAre(HasSubstr("label is true, a good answer")));
   EXPECT_THAT(document(R"({"conversations": [{"from": "gpt", "value": "a", "mood": "x"}]})").leftovers.notes,
               testing::ElementsAre(HasSubstr("the turns' key \"mood\" is not used")));
-  // Numbers are labels of classes, not verdicts.
+  // A number is a class label, not a KTO label.
   EXPECT_THAT(document(R"({"question": "q", "answer": "a", "label": 0})").leftovers.ignored_keys,
               testing::ElementsAre("label"));
 }

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxValues = 1'000'000;
 constexpr std::size_t kMaxKeysOfObject = 1'000;
 constexpr std::size_t kValuesPerPoll = 16'384;
 
-// Builds the value and counts on the way. (The parser's own callback takes quadratic time for long lists.)
+// SAX handler that builds the value and enforces limits. (The parser's own callback is quadratic for long lists.)
 class RowBuilder : public nlohmann::json_sax<RowJson> {
  public:
   RowBuilder(std::size_t num_text_bytes, const std::string& key, const std::function<bool()>& interrupted)
@@ -42,7 +42,7 @@ class RowBuilder : public nlohmann::json_sax<RowJson> {
 
   bool key(std::string& name) override {
     RowJson& object = *open_.back();
-    place_ = &object[name];  // the last of several of one name counts
+    place_ = &object[name];  // of duplicate keys the last counts
     if (object.size() > kMaxKeysOfObject) fail(fmt::format("has an object of more than {} keys", kMaxKeysOfObject));
     return true;
   }
@@ -61,7 +61,7 @@ class RowBuilder : public nlohmann::json_sax<RowJson> {
     throw BadRow(key_, fmt::format("the row {}; keep what the model should read and drop the rest", what));
   }
 
-  // Where the next value belongs.
+  // Returns the slot for the next value.
   RowJson& next_place() {
     if (open_.empty()) return root_;
     RowJson& container = *open_.back();
@@ -86,7 +86,7 @@ class RowBuilder : public nlohmann::json_sax<RowJson> {
     return true;
   }
 
-  // A container that is open is the last in its own, so nothing moves it.
+  // An open container is the last element of its parent, so no reallocation moves it.
   bool close() {
     open_.pop_back();
     return true;
@@ -104,7 +104,7 @@ class RowBuilder : public nlohmann::json_sax<RowJson> {
   const std::function<bool()>& interrupted_;
   RowJson root_;
   std::vector<RowJson*> open_;
-  RowJson* place_ = nullptr;  // of the value whose key was read
+  RowJson* place_ = nullptr;  // slot of the value whose key was read last
   std::size_t num_values_ = 0;
 };
 

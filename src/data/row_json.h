@@ -14,8 +14,8 @@ namespace sluice {
 // Keys keep their order: chat templates print objects as they come.
 using RowJson = nlohmann::ordered_json;
 
-// Throws BadRow where the text is not JSON; `key` is the row's key that holds it, empty for a row itself.
-// Cancelled once `interrupted`, unless it is empty, says so. Takes time linear in the text.
+// Throws BadRow if the text is not JSON; `key` is the row's key that holds it, empty for a row itself. Throws Cancelled
+// once `interrupted`, unless empty, returns true. Linear in the text's length.
 RowJson parse_row_json(std::string_view text, const std::string& key, const std::function<bool()>& interrupted = {});
 
 // A value as part of a sentence: `17`, `"yes"`, `a list of 3`, `an object`, `null`.

@@ -13,7 +13,7 @@
 namespace sluice {
 namespace {
 
-// What a turn calls its speaker, and the role that it is.
+// A speaker's name in a ShareGPT turn, and its chat role.
 struct Speaker {
   std::string_view name;
   std::string_view role;
@@ -32,11 +32,11 @@ constexpr std::array<Speaker, 13> kSpeakers{{{"human", "user"},
                                              {"function", "tool"},
                                              {"tool", "tool"}}};
 
-// Files that name ShareGPT's speakers under `role`.
+// ShareGPT speakers that some files put under `role`.
 constexpr std::array<std::string_view, 4> kSpeakersAsRoles{"human", "gpt", "function_call", "observation"};
 
-// How a message says whether it is trained on: OpenAI's and Together's weight, LLaMA-Factory's loss_weight, ms-swift's
-// loss, what Axolotl's message_field_training usually names.
+// Keys for a message's training flag: OpenAI's and Together's weight, LLaMA-Factory's loss_weight, ms-swift's loss, the
+// usual values of Axolotl's message_field_training.
 constexpr std::array<std::string_view, 5> kTrainingKeys{"weight", "loss_weight", "loss", "train", "training"};
 
 template <typename Names>
@@ -71,7 +71,7 @@ bool yes_or_no(const RowJson& value, const std::string& key) {
                                 describe_row_json(value)));
 }
 
-// What the message says of its training, which is taken out of it; nothing where it says nothing.
+// Removes and returns the message's training flag; nullopt: it has none.
 std::optional<bool> take_training(RowJson& message, std::string_view list, std::size_t idx) {
   std::optional<bool> training;
   for (const std::string_view name : kTrainingKeys) {
@@ -109,7 +109,7 @@ void check_media(const RowJson& message, std::string_view list, std::size_t idx)
   }
 }
 
-// OpenAI's earlier form of a call.
+// Converts function_call, OpenAI's older form of a tool call.
 void settle_function_call(RowJson& message, const std::string& key) {
   const auto found = message.find("function_call");
   if (found == message.end()) return;
@@ -217,7 +217,7 @@ std::string message_place(std::string_view list, std::size_t idx, std::string_vi
 
 std::string RowMessages::place_of(std::size_t idx, std::string_view member) const {
   const auto behind = std::find_if(places.begin(), places.end(), [&](const auto& place) { return place.second > idx; });
-  if (behind == places.begin()) return "system";  // which the row has beside its messages
+  if (behind == places.begin()) return "system";  // from the row's own system key
   return message_place((behind - 1)->first, idx - (behind - 1)->second, member);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxKinds = 32;
 
-// False where there are too many kinds already.
+// Counts `what`; false if it is a new kind and there are kMaxKinds already.
 bool count(std::vector<std::pair<std::string, std::uint64_t>>& counts, const std::string& what) {
   const auto found = std::find_if(counts.begin(), counts.end(), [&](const auto& entry) { return entry.first == what; });
   if (found != counts.end()) {

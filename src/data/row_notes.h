@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rows carry that training leaves out although the rows are used: each kind once, with how many rows it is about.
-// Kinds are bounded, since keys are the user's. Plain values; one thread at a time.
+// Content that training leaves out of rows that it uses: each kind once, with its number of rows. The number of kinds
+// is bounded, as keys are user input. Plain values; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@
 
 namespace sluice {
 
-// Of one row.
+// Left-out content of one row.
 struct RowLeftovers {
-  std::vector<std::string> ignored_keys;  // of the row itself
+  std::vector<std::string> ignored_keys;  // top-level keys of the row
   std::vector<std::string> notes;         // "the chat template does not write ...": follows "12 rows: "
 
-  void add_note(std::string note);  // once a row
+  void add_note(std::string note);  // no-op if the row has it already
 };
 
 class RowNotes {
  public:
   void add(const RowLeftovers& row);
-  // A sentence for each kind of note, and one for all keys that were ignored.
+  // One sentence per kind of note, and one for all ignored keys.
   std::vector<std::string> sentences() const;
 
  private:
-  using Counts = std::vector<std::pair<std::string, std::uint64_t>>;  // in the order they came up
+  using Counts = std::vector<std::pair<std::string, std::uint64_t>>;  // in order of first occurrence
 
   Counts notes_;
   Counts ignored_keys_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMaxProblemKinds = 32;
 
-// messages[17].role is messages[].role
+// Replaces indices: messages[17].role becomes messages[].role.
 std::string without_numbers(const std::string& key) {
   std::string text;
   bool in_brackets = false;

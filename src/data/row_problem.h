@@ -33,7 +33,7 @@ class BadRow : public InvalidInput {
   std::string key_;
 };
 
-// Rows with the same thing wrong with them.
+// Rows with the same problem.
 struct RowProblemKind {
   std::string key;  // messages[].role
   std::string what;
@@ -47,7 +47,7 @@ class RowProblems {
   void add(RowProblem problem);
   const std::vector<RowProblem>& first() const { return first_; }
   std::uint64_t count() const { return count_; }
-  // All rows by what is wrong, in the order it came up; what is wrong with many rows in as many ways is not kept.
+  // All problems grouped by kind, in order of first occurrence; the number of kinds is bounded.
   const std::vector<RowProblemKind>& kinds() const { return kinds_; }
 
  private:

@@ -44,7 +44,7 @@ std::optional<RowFormat> find_row_format(std::string_view ending) {
   return std::nullopt;
 }
 
-// Formats of rows that others read: renaming such a file would not help.
+// The kind of a file that is no row format under any name, such as "a spreadsheet"; empty: an unknown ending.
 std::string_view other_format(std::string_view ending) {
   if (ending == ".parquet" || ending == ".arrow" || ending == ".feather") return "a binary table";
   if (ending == ".gz" || ending == ".zst" || ending == ".bz2" || ending == ".xz" || ending == ".zip")

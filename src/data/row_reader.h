@@ -36,7 +36,7 @@ struct Row {
 
 struct RowLimits {
   std::size_t max_row_bytes = std::size_t{64} << 20;
-  // True once the user has asked to stop: reading throws Cancelled. Empty where nobody can.
+  // Returns true once the user has asked to stop: reading throws Cancelled. Empty: not cancellable.
   std::function<bool()> interrupted = {};
 };
 
@@ -62,7 +62,7 @@ class RowReader {
   RowLimits limits_;
 };
 
-// The size of a file that can be read for rows. Throws InvalidInput, with what to do, where there is none.
+// The size of a readable data file. Throws InvalidInput with a remedy if it is missing or not a file.
 std::uint64_t require_data_file(const std::string& path);
 // By the name's ending: .jsonl .ndjson, .json, .csv, .tsv, .txt .text .md .markdown. Throws InvalidInput for others.
 RowFormat row_format_of(const std::string& path);

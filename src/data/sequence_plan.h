@@ -26,8 +26,8 @@ struct SequencePlan {
   double fill(std::size_t sequence_len) const;
 };
 
-// Each length is from 1 to sequence_len, and there are less than 2^32 of them. Throws Cancelled once `interrupted`,
-// unless it is empty, says so.
+// Each length is in [1, sequence_len], and there are fewer than 2^32. Throws Cancelled once `interrupted`, unless
+// empty, returns true.
 SequencePlan plan_sequences(std::span<const std::uint32_t> lengths, std::size_t sequence_len, Packing packing,
                             std::uint64_t seed, const std::function<bool()>& interrupted = {});
 

@@ -21,18 +21,20 @@
 namespace sluice {
 namespace {
 
-// A mark is this and a number of fixed width: no mark is the beginning of another, and names of functions may be one.
+// A mark is this prefix and a fixed-width number, so no mark is a prefix of another, and a mark is a valid function
+// name.
 constexpr std::string_view kMark = "Vhxq0zk";
 constexpr std::size_t kMarkDigits = 8;
-// A template may write words in another form (in capitals, say), so a missing mark is looked into; so often at most.
+// A template may transform text (to capitals, say), so every missing mark is checked with a further rendering; at most
+// this many.
 constexpr int kMaxLooks = 8;
 
 enum class MarkedKind { kWords, kThoughts, kFunction, kArguments, kWrittenArguments };
 
-// What one mark stands for.
+// The message field that a mark replaces.
 struct Marked {
   std::size_t message = 0;
-  std::size_t nth = 0;  // of the marks of its message
+  std::size_t nth = 0;  // index among the marks of its message
   MarkedKind kind = MarkedKind::kWords;
 
   bool is_call() const { return kind != MarkedKind::kWords && kind != MarkedKind::kThoughts; }
@@ -42,20 +44,20 @@ bool has_words(const RowJson& value) {
   return value.is_string() && value.get_ref<const std::string&>().find_first_not_of(" \t\r\n") != std::string::npos;
 }
 
-// Messages with marks for their words, the names of functions that they call, and the arguments.
+// The messages with marks in place of their text, the names of called functions, and the arguments.
 class MarkedMessages {
  public:
   explicit MarkedMessages(const RowJson& messages) : messages_(messages) {
     for (std::size_t i = 0; i < messages_.size(); ++i) mark_message(i);
   }
-  // With the one mark alone.
+  // Replaces one field only.
   MarkedMessages(const RowJson& messages, const Marked& only) : messages_(messages), only_(only) {
     mark_message(only.message);
   }
 
   const RowJson& messages() const { return messages_; }
 
-  // The marks that the text has not got, in order.
+  // The marks missing in the text, in order.
   std::vector<Marked> missing(std::string_view text) const {
     std::vector<bool> found(marks_.size(), false);
     for (std::size_t at = text.find(kMark); at != std::string_view::npos; at = text.find(kMark, at + 1)) {
@@ -93,7 +95,7 @@ class MarkedMessages {
     }
   }
 
-  // Templates take thoughts and words apart.
+  // Marks thoughts and answer of a content separately, as templates split them.
   void mark_content(RowJson& content, std::size_t idx) {
     constexpr std::string_view kOpen = "<think>";
     constexpr std::string_view kClose = "</think>";
@@ -135,7 +137,7 @@ class MarkedMessages {
   std::size_t nth_ = 0;
 };
 
-// Nothing where the template refuses the variation, which need not make sense to it.
+// nullopt: the template rejects the variation, which need not be a conversation that it supports.
 std::optional<std::string> try_rendering(const ChatTemplate& chat_template, const RowJson& messages,
                                          const RenderOptions& options) {
   try {
@@ -151,7 +153,8 @@ bool calls_anything(const RowJson& message) {
   return message.contains("tool_calls") && holds_something(message["tool_calls"]);
 }
 
-// Throws BadRow where the answer, or what it answers to, is not whole without what is lost.
+// Throws BadRow if a tool call, an answer or a message that it replies to is lost; adds a note for lost thoughts,
+// system messages and text beside tool calls.
 void refuse_or_note(const Marked& lost, const Document& document, const RowJson& message, RowLeftovers& leftovers) {
   const std::string role = message["role"].get<std::string>();
   if (lost.kind == MarkedKind::kThoughts) {
@@ -181,7 +184,7 @@ void check_messages_are_written(const ChatTemplate& chat_template, const Rendere
   const std::optional<std::string> text = try_rendering(chat_template, marked.messages(), options);
   if (!text) return;
   int num_looks = 0;
-  std::set<std::pair<std::string, MarkedKind>> looked_into;  // by role: what is lost of one is lost of the next
+  std::set<std::pair<std::string, MarkedKind>> looked_into;  // by role: messages of one role lose the same fields
   for (const Marked& lost : marked.missing(*text)) {
     const RowJson& message = rendered.messages[lost.message];
     const std::string speaker = message["role"].get<std::string>() + (calls_anything(message) ? " calling" : "");
@@ -194,7 +197,7 @@ void check_messages_are_written(const ChatTemplate& chat_template, const Rendere
   }
 }
 
-// Keys of messages that templates are not expected to write.
+// Message keys that templates need not write.
 constexpr std::array<std::string_view, 7> kQuietKeys{"role", "content",           "tool_calls", "tool_call_id",
                                                      "id",   "reasoning_content", "type"};
 

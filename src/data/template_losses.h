@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a conversation holds that the chat template does not write. Seen by its effect: the conversation is rendered
-// once more with marks in place of its words and calls, and marks that are missing are looked into. Where the answer is
-// whole the rest is a note; where it is not, or what it answers to is missing, the row is bad. Pure functions.
+// Detects content of a conversation that the chat template does not write: renders the conversation again with marks in
+// place of its text and calls, and checks each missing mark. Losses in the answer or in its prompt make the row bad;
+// other losses are notes. Pure functions.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ namespace sluice {
 
 struct RenderedDocument {
   const Document& document;
-  const RowJson& messages;  // as they were rendered
+  const RowJson& messages;  // in the form that was rendered
   const std::string& text;
 };
 
-// Throws BadRow and Cancelled. Takes at most a few renderings, whatever the number of messages.
+// Throws BadRow and Cancelled. Takes a bounded number of renderings, whatever the number of messages.
 void check_template_losses(const ChatTemplate& chat_template, const RenderedDocument& rendered,
                            const RenderOptions& options, RowLeftovers& leftovers);
 

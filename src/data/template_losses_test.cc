@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Writes tools, calls with their arguments and thoughts of the last answer.
+// Writes tools, calls with their arguments, and the last answer's thoughts.
 constexpr const char* kWritesCalls =
     "{% for t in tools or [] %}{{ t.function.name }};{% endfor %}"
     "{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content and loop.last %}({{ m.reasoning_content }})"
@@ -55,7 +55,7 @@ TEST(TemplateLosses, CallsThatAreNotWrittenMakeABadRow) {
   EXPECT_THAT(loss_of(R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "q"},
                           {"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "{}"}}]})"),
               HasSubstr("messages[2].tool_calls: "));
-  // Half a call is none.
+  // A call written without its arguments counts as lost.
   EXPECT_THAT(loss_of(kGlaive,
                       "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}"
                       "{{ c.function.name }}{% endfor %}\n{% endfor %}"),
@@ -120,7 +120,7 @@ TEST(TemplateLosses, PartsOfTextAreWrittenWhateverTheTemplateTakes) {
   EXPECT_THAT(made_of(row, kParts).examples, ElementsAre(example_of("<user>q+;<assistant>[[a+b+;]]")));
 }
 
-// OpenAI writes arguments as a string of JSON. Most templates make JSON of them, some write what they get.
+// OpenAI writes arguments as a JSON string. Most templates serialize arguments to JSON, some write them unchanged.
 TEST(TemplateLosses, ArgumentsAreWrittenOnceAsJson) {
   const std::string row = R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "",
       "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]}]})";

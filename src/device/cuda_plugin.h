@@ -25,11 +25,11 @@ struct CudaCard {
   std::uint64_t free_bytes = 0;
   int compute_major = 0;
   int compute_minor = 0;
-  int shared_bytes_per_block = 0;    // that a block of threads may ask for
-  bool shares_host_memory = false;   // its memory is the host's, and is counted once
-  bool has_cudnn_gradients = false;  // of attention; they take scratch memory that our own kernels do not
-  // Of host memory, in all. Where the driver pins only a little (WSL2), half of what it pinned when it was tried;
-  // copies of more go through small pinned buffers.
+  int shared_bytes_per_block = 0;    // upper bound per thread block, opt-in
+  bool shares_host_memory = false;   // integrated: device and host share one memory
+  bool has_cudnn_gradients = false;  // cuDNN computes attention gradients, which takes extra scratch
+  // Total host memory that the driver pins. With a low limit (WSL2), half of the measured one; copies of pageable
+  // memory are staged through small pinned buffers.
   std::uint64_t pinnable_bytes = kPinsEverything;
   std::string why_not;  // empty: this build has kernels for it
 };
@@ -51,20 +51,20 @@ struct CudaFindings {
 // What computes attention: cuDNN where it can and is there, or the plug-in's own kernels alone.
 enum class CudaAttention { kFastest, kOwnKernels };
 
-// A kind of attention that cuDNN may be asked for.
+// A kind of attention to ask cuDNN for.
 struct CudnnRequest {
   bool is_backward = false;
-  bool is_packed = false;  // documents at offsets, not one that is all the rows
+  bool is_packed = false;  // packed sequences at offsets, not one sequence of all rows
   std::int64_t head_dim = 0;
 };
 
-// For tests: a card as if it were another. What is 0 or null is as the card has it.
+// For tests: properties that replace the card's own. 0 or null: the card's.
 struct CudaPretence {
   int shared_bytes_per_block = 0;
-  int compute_major = 0;  // as the rules for cuDNN see it
+  int compute_major = 0;  // for CudnnRules only
   int compute_minor = 0;
   std::uint64_t cudnn_version = 0;                         // 91900 is 9.19.0
-  std::function<bool(const CudnnRequest&)> cudnn_refuses;  // no plan for such requests
+  std::function<bool(const CudnnRequest&)> cudnn_refuses;  // requests for which cuDNN has no plan
 };
 
 struct CudaDeviceOptions {
@@ -73,18 +73,18 @@ struct CudaDeviceOptions {
   // What kernels may use while they run. Matrix products like 32 MiB; other operations say when it does not do.
   std::uint64_t scratch_bytes = 64 * kMiB;
   CudaAttention attention = CudaAttention::kFastest;
-  std::uint64_t pinnable_bytes = kPinsEverything;  // of host memory; copies of more are staged
+  std::uint64_t pinnable_bytes = kPinsEverything;  // limit of pinned host memory; copies beyond it are staged
   CudaPretence pretend;
 };
 
-// How an operation is computed on a card.
+// The implementation of an operation on a card.
 struct CudaPath {
   std::string operation;  // "attention forward in bf16, heads of 128"
   std::string by;         // "cuDNN 9.19.0", "own kernels"
-  std::string because;    // of what else might be expected; empty: nothing else would be
+  std::string because;    // why not the expected implementation; empty: it is that one
 };
 
-// Whether cuDNN is asked for plans, which takes some tenths of a second each, or only what is known of it.
+// Whether to decide from the known rules only, or to build cuDNN plans as well, at some tenths of a second each.
 enum class CudnnProbe : std::uint8_t { kKnown, kAsk };
 
 struct CudaPathQuery {

@@ -16,7 +16,8 @@
 namespace sluice {
 namespace {
 
-// Streamed weights are read once for so many micro-batches at most; reading is then a small part of the time.
+// Upper bound on micro-batches per pass over streamed weights; with more, reading the weights is already a small part
+// of the time.
 constexpr std::int64_t kMostBatches = 64;
 
 struct EvaluationPlan {
@@ -24,7 +25,7 @@ struct EvaluationPlan {
   PlacementBudget budget;
 };
 
-// As many micro-batches together as there is memory for, once the weights have theirs. One is enough where they stay.
+// As many micro-batches per pass as memory beside the weights allows; one if the weights are resident.
 EvaluationPlan plan_evaluation(const Architecture& arch, const EvaluationRequest& request, std::int64_t batch_tokens,
                                std::int64_t num_batches) {
   const std::uint64_t shared_bytes = LossPass::shared_bytes(arch, request.dtype, batch_tokens);

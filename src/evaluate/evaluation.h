@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mean loss of a model over data files: rows are read, rendered, masked and packed as training does it, and the
-// loss is the one that training reports for held-out rows. For one thread at a time.
+// Mean loss of a model over data files: rows are read, rendered, labelled and packed as in training, and the loss
+// equals training's evaluation loss. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct EvaluationRequest {
   DataSource source;
   ExampleOptions examples;
   BadRows bad_rows = BadRows::kRefuse;
-  std::string chat_template;  // a Jinja file in place of the model's own; empty: none
+  std::string chat_template;  // a Jinja file that replaces the model's template; empty: the model's
   std::size_t micro_batch_size = 1;
   Packing packing = Packing::kPacked;
-  std::uint64_t budget_bytes = 0;  // of host memory: weights, adapter, activations
+  std::uint64_t budget_bytes = 0;  // host memory for weights, adapter and activations
   DType dtype = DType::kBF16;
   std::size_t num_threads = 1;
-  std::string scratch_folder;  // for the tokens of the data, 8 bytes each; what is written there stays
+  std::string scratch_folder;  // for the tokenized data, 8 bytes a token; not cleaned up
 };
 
 struct Evaluation {
@@ -34,13 +34,13 @@ struct Evaluation {
   std::int64_t num_tokens = 0;
   RowCounts rows;
   std::uint64_t num_micro_batches = 0;
-  bool streamed = false;  // the weights
-  double seconds = 0;     // of the passes
+  bool streamed = false;  // weights were streamed, not resident
+  double seconds = 0;     // duration of the forward passes
 
   double perplexity() const;
 };
 
-// Throws InvalidInput where rows cannot be used or the model cannot run, OutOfBudget that says how much would do.
+// Throws InvalidInput if rows cannot be used or the model cannot run, OutOfBudget with the budget that suffices.
 Evaluation evaluate_model(FileSystem& files, IoEngine& engine, const OpenModel& model, const EvaluationRequest& request,
                           const ProgressSink& progress);
 

@@ -30,7 +30,7 @@ std::uint64_t token_loss_bytes(std::int64_t batch_tokens) {
   return static_cast<std::uint64_t>(batch_tokens) * sizeof(float);
 }
 
-// The rows of a batch at the start of memory for the largest.
+// A view of the first rows of a buffer sized for the largest batch.
 TensorView first_rows(const Buffer& memory, DType dtype, const Shape& shape) {
   const std::uint64_t bytes = static_cast<std::uint64_t>(shape.num_elements()) * size_bytes(dtype);
   return {memory.bytes().first(bytes), dtype, shape};
@@ -68,7 +68,7 @@ std::uint64_t LossPass::bytes_per_batch(const Architecture& arch, DType dtype, s
 }
 
 std::vector<float> LossPass::run(std::span<const PackedDocuments> batches) {
-  CHECK(batches.size() <= places_.size(), "more batches than the pass has memory for");
+  CHECK(batches.size() <= places_.size(), "more batches than the pass was allocated for");
   const Architecture& arch = *parts_.arch;
   const DType dtype = parts_.slices->dtype();
   std::vector<std::unique_ptr<Batch>> tokens;
@@ -76,7 +76,7 @@ std::vector<float> LossPass::run(std::span<const PackedDocuments> batches) {
   for (const PackedDocuments& documents : batches) {
     tokens.push_back(std::make_unique<Batch>(device_, *parts_.stream, arch, documents, &rope_rows_));
     const std::int64_t count = tokens.back()->num_tokens();
-    CHECK(count <= limits_.batch_tokens, "a batch has more tokens than the pass was made for");
+    CHECK(count <= limits_.batch_tokens, "a batch has more tokens than the pass was allocated for");
     forward.push_back({.batch = tokens.back().get(),
                        .hidden = first_rows(places_[forward.size()].hidden, dtype, {count, arch.hidden})});
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loss of tokens, forward only. Several batches go through the model together, slice by slice, so that streamed
-// weights are read once for all of them. The operations and their order are those of training's evaluation. Owns the
-// batches' activations, made once. For one thread.
+// Forward-only loss of tokens. Several batches go through the model together, slice by slice, so that streamed weights
+// are read once for all of them. Operations and their order are those of training's evaluation. Owns the batches'
+// activations, allocated once. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,30 @@
 
 namespace sluice {
 
-using PackedDocuments = std::vector<DocumentTokens>;  // computed together; attention never crosses two
+using PackedDocuments = std::vector<DocumentTokens>;  // one packed batch; attention stays within a document
 
 class LossPass {
  public:
   struct Limits {
     std::int64_t batch_tokens = 0;
-    std::int64_t num_batches = 1;  // that go through the model together
+    std::int64_t num_batches = 1;  // upper bound per pass over the weights
   };
 
-  // Throws OutOfBudget where the device has no room. Device and parts outlive this.
+  // Throws OutOfBudget if the device lacks the memory. Device and parts outlive this.
   LossPass(Device& device, const ForwardParts& parts, Limits limits);
 
-  // Of every token of every batch, in order: 0 without a label.
+  // The loss of every token of every batch, in order; 0 for a token without a label.
   std::vector<float> run(std::span<const PackedDocuments> batches);
 
-  // Device memory that this takes: for all, and for each batch.
+  // Device memory: the part shared by all batches, and the part per batch.
   static std::uint64_t shared_bytes(const Architecture& arch, DType dtype, std::int64_t batch_tokens);
   static std::uint64_t bytes_per_batch(const Architecture& arch, DType dtype, std::int64_t batch_tokens);
 
  private:
-  // Of one batch.
+  // Activations of one batch.
   struct Place {
     Buffer hidden;
-    Buffer statistics;  // the softmax's
+    Buffer statistics;  // softmax statistics per row
     Buffer losses;
   };
 

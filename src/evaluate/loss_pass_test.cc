@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses against those that transformers computed (tests/reference/models).
+// Losses compared with those of transformers (tests/reference/models).
 #include "evaluate/loss_pass.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::vector<T> values_of(const Checkpoint& file, const std::string& name) {
   return values;
 }
 
-// A reference model's tokens, packed as transformers had them.
+// A reference model's tokens, packed as in the transformers run.
 struct ReferenceTokens {
   explicit ReferenceTokens(const Checkpoint& file)
       : ids(values_of<std::int32_t>(file, "input_ids")),
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ReferenceLosses, testing::ValuesIn(reference_
   return name;
 });
 
-// Memory that is too small for the weights changes no bit, whatever number of batches goes together.
+// Losses with streamed weights are bitwise equal to those with resident weights, for any number of batches per pass.
 TEST(LossPass, StreamedWeightsGiveTheSameBits) {
   const ScratchDirectory folder;
   nlohmann::json config = streamable_config();

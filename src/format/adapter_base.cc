@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kHubPrefix = "models--";  // "models--meta-llama--Llama-3.2-1B/snapshots/4e20de3"
 
-// Letters and digits, in lower case: "Llama-3.2_1B" and "llama-3.2-1b" are one name.
+// Letters and digits in lower case, for comparison: "Llama-3.2_1B" and "llama-3.2-1b" are equal.
 std::string plain(std::string_view name) {
   std::string letters;
   for (const char c : name) {
@@ -23,7 +23,7 @@ std::string plain(std::string_view name) {
   return letters;
 }
 
-// The last part of a path or of a hub's name; of a snapshot in the hub's cache, the model's.
+// The last component of a path or Hub id; for a snapshot in the Hub cache, the model's name.
 std::string model_name(const std::string& path) {
   std::string name;
   for (const fs::path& part : fs::path(path).lexically_normal()) {

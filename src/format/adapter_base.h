@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a folder may be the base that an adapter names in base_model_name_or_path: a folder, wherever it was when the
-// adapter was trained, or the name of a model on the Hugging Face hub. Names are all there is to go by; shapes are held
-// against each other where the adapter is merged.
+// Whether a folder may be the base model that an adapter names in base_model_name_or_path: the folder's path at
+// training time, or a model id on the Hugging Face Hub. Only names are compared here; merging checks the shapes.
 #pragma once
 
 #include <string>
 
 namespace sluice {
 
-// `named`: what the adapter's configuration says. `own_name`: what the base's config.json calls itself (_name_or_path),
-// or empty. True where they are the same folder, or the last part of the name is the same in the way people write it:
-// "meta-llama/Llama-3.2-1B" for ~/models/llama-3.2-1b, and for a snapshot in the hub's cache.
+// `named`: the base in the adapter's configuration. `own_name`: _name_or_path of the base's config.json, or empty. True
+// if they are the same folder, or their last components are equal up to case and punctuation: "meta-llama/Llama-3.2-1B"
+// matches ~/models/llama-3.2-1b and a snapshot in the Hub cache.
 bool may_be_base(const std::string& named, const std::string& base_folder, const std::string& own_name);
 
 }  // namespace sluice

@@ -205,7 +205,8 @@ void CheckpointWriter::finish() {
   put_in_place(names);
 }
 
-// Shards first and durable, then what makes a reader see them. A failure removes all of them.
+// Renames the files into place. The last one makes readers see the weights, so the other renames are durable before it.
+// On failure the destructor removes all of them.
 void CheckpointWriter::put_in_place(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (&name == &names.back()) files_.sync_directory(folder_);

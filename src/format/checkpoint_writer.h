@@ -30,7 +30,7 @@ struct CheckpointPlan {
 
 class CheckpointWriter {
  public:
-  // Throws InvalidInput where the folder is missing or not empty, IoError where the space is not there.
+  // Throws InvalidInput if the folder is missing or not empty, IoError if there is not enough space.
   CheckpointWriter(FileSystem& files, IoEngine& engine, std::string folder, CheckpointPlan plan);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;

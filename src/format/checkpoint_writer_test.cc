@@ -210,7 +210,7 @@ TEST_F(CheckpointWriterTest, AFailureAnywhereLeavesNothingBehindInAnEmptyFolder)
   }
 }
 
-// The power is cut at every operation in turn: what is read then is no checkpoint or a whole one.
+// Cuts the power at every operation in turn: the folder then holds no checkpoint or a complete one.
 TEST(CheckpointWriterPowerCut, LeavesNothingOrAWholeCheckpoint) {
   for (const std::uint64_t max_shard_bytes : {30, 1000}) {
     bool finished = false;

@@ -88,7 +88,7 @@ namespace {
 
 bool is_json_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Where the string that begins at `at` ends, behind its quote.
+// Returns the position after the closing quote of the string that begins at `at`.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at) {
     if (text[at] == '\\') ++at;
@@ -96,7 +96,7 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
   return std::min(at + 1, text.size());
 }
 
-// Where the member that begins at `at` of the outermost object ends: at its comma, or at the object's end.
+// Returns the end of the outermost object's member that begins at `at`: its comma, or the object's end.
 std::size_t end_of_member(std::string_view text, std::size_t at) {
   int depth = 0;
   while (at < text.size()) {
@@ -113,7 +113,7 @@ std::size_t end_of_member(std::string_view text, std::size_t at) {
   return at;
 }
 
-// A member's name as its text means it.
+// The unescaped name of a member.
 std::string name_of_member(std::string_view member) {
   const std::size_t begin = std::min(member.find('"'), member.size());
   const std::string_view name = member.substr(begin, end_of_string(member, begin) - begin);
@@ -128,7 +128,7 @@ std::string without_member(std::string_view text, std::string_view key, const st
   if (!parsed.is_object() || !parsed.contains(key)) return std::string(text);
   std::size_t at = text.find('{') + 1;
   std::string kept(text.substr(0, at));
-  std::string_view blanks;  // in front of the object's end
+  std::string_view blanks;  // whitespace before the object's end
   for (bool is_first = true; at < text.size() && text[at - 1] != '}'; ++at) {
     const std::size_t end = end_of_member(text, at);
     std::string_view member = text.substr(at, end - at);

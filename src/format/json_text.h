@@ -23,8 +23,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& where,
 // The whole file. Throws IoError where it cannot be read, FormatError where it is larger than `max_bytes` or not JSON.
 nlohmann::json read_json_file(const std::string& path, std::uint64_t max_bytes);
 
-// The text of an object without the members of its outermost level that are called `key`; every other byte stays as it
-// is written. Throws FormatError where the text is not JSON; what is no object is returned as it is.
+// The text of an object without the members `key` of its outermost level; all other bytes are preserved. A value other
+// than an object is returned unchanged. Throws FormatError if the text is not JSON.
 std::string without_member(std::string_view text, std::string_view key, const std::string& where);
 
 inline constexpr std::size_t kMaxQuotedBytes = 96;

@@ -25,7 +25,7 @@ constexpr const char* kConfigName = "config.json";
 constexpr const char* kGenerationConfigName = "generation_config.json";
 constexpr const char* kTokenizerConfigName = "tokenizer_config.json";
 constexpr const char* kTemplateName = "chat_template.jinja";
-constexpr const char* kOldTemplateName = "chat_template.json";  // as transformers wrote it before
+constexpr const char* kOldTemplateName = "chat_template.json";  // written by older versions of transformers
 
 // What transformers saves beside the weights of a text model.
 constexpr std::array<const char*, 9> kTokenizerNames{
@@ -87,13 +87,13 @@ std::vector<std::string> named_templates(FileSystem& files, const std::string& f
   return names;
 }
 
-// The commands that use it: with the base that its configuration names.
+// Throws InvalidInput for an adapter's folder, with the commands that take it and its base.
 [[noreturn]] void refuse_adapter(const std::string& path) {
   std::string base;
   try {
     base = read_config(path + "/" + kAdapterConfigName).text_or("base_model_name_or_path", "");
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
-    // A damaged configuration is told when the adapter is used.
+    // A damaged adapter configuration is reported when the adapter is used.
   }
   const std::string named = base.empty() ? "BASE" : base;
   throw InvalidInput(fmt::format(
@@ -189,7 +189,7 @@ std::string text_to_copy(FileSystem& files, IoEngine& engine, const SideFileCopy
   return copy.chat_template && name == kTokenizerConfigName ? without_member(text, "chat_template", path) : text;
 }
 
-// Of an earlier copy: readers would take them before what tokenizer_config.json says.
+// Removes chat templates of an earlier copy: readers would prefer them to the one in tokenizer_config.json.
 void remove_other_templates(FileSystem& files, const std::string& folder, const std::vector<std::string>& names) {
   std::vector<std::string> templates = named_templates(files, folder);
   templates.insert(templates.end(), {kTemplateName, kOldTemplateName});

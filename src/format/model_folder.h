@@ -53,7 +53,7 @@ void make_model_folder(const std::string& path);
 enum class SideFiles {
   kAll,        // configuration and tokenizer
   kTokenizer,  // all but config.json and generation_config.json
-  kConfig,     // these two alone
+  kConfig,     // only config.json and generation_config.json
 };
 
 bool is_side_file(std::string_view name);
@@ -63,12 +63,11 @@ struct SideFileCopy {
   std::string from_folder;
   std::string to_folder;
   SideFiles which = SideFiles::kAll;
-  // The chat template in place of the folder's own: saved as chat_template.jinja, and nowhere else.
+  // Chat template that replaces the folder's own; saved only as chat_template.jinja.
   std::optional<std::string> chat_template = std::nullopt;
 };
-// Copies the side files that are there, each by rename, durable on return; returns their names. Chat templates that the
-// target has of an earlier copy and this one does not bring are removed: two would contradict each other. Weights are
-// not copied.
+// Copies the existing side files, each by rename, durable on return; returns their names. Chat templates of an earlier
+// copy that this one does not contain are removed from the target, as they would contradict it. Weights are not copied.
 std::vector<std::string> copy_side_files(FileSystem& files, IoEngine& engine, const SideFileCopy& copy);
 
 }  // namespace sluice

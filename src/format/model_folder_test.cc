@@ -121,7 +121,7 @@ TEST_F(ModelFolderTest, AChatTemplateInPlaceOfTheFoldersOwnIsTheOnlyOne) {
             "{ \"a\": 1000000000000000019884624838656,\n  \"b\": {\"chat_template\": [1,2]}\n}\n");
   EXPECT_FALSE(disk_.exists("/new/chat_template.json"));
   EXPECT_TRUE(disk_.list("/new/additional_chat_templates").empty());
-  // Without one, what an earlier copy left does not outlive the next.
+  // A source without a template: the copy removes the one of an earlier copy.
   disk_.remove("/m/chat_template.jinja");
   copy_side_files(disk_, engine_, {.from_folder = "/m", .to_folder = "/new", .which = SideFiles::kTokenizer});
   EXPECT_FALSE(disk_.exists("/new/chat_template.jinja"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An adapter applied while the model computes, against the same adapter merged into the weights.
+// An adapter applied at run time, compared with the same adapter merged into the weights.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -30,7 +30,7 @@ struct AdapterMatrix {
   Shape shape;
   std::vector<float> values;
 };
-using AdapterMatrices = std::map<std::string, AdapterMatrix>;  // by PEFT's name of the tensor
+using AdapterMatrices = std::map<std::string, AdapterMatrix>;  // keyed by PEFT tensor name
 
 AdapterMatrix random_matrix(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
   AdapterMatrix matrix{.shape = {rows, columns}};
@@ -61,7 +61,7 @@ void write_adapter(const std::string& folder, const nlohmann::json& settings, co
   std::ofstream(folder + "/adapter_config.json") << config;
 }
 
-// What torch had trained in fifty steps.
+// The matrices of a reference adapter trained with torch for fifty steps.
 AdapterMatrices trained_matrices(OpenedModel& opened, const std::string& name, nlohmann::json& settings) {
   const Checkpoint file(opened.files(), opened.engine(), kReferenceFiles + "/lora/" + name + ".safetensors");
   const auto setting = [&](const std::string& key) { return nlohmann::json::parse(file.metadata().at(key)); };
@@ -98,7 +98,7 @@ LogitsOf logits_of(const ModelParts& parts, DType dtype, std::uint64_t budget_by
                      {});
   const std::vector<std::int32_t> ids = random_ids(parts.model->arch, 24, 9);
   memory.generator().read(std::span(ids).first(20));
-  memory.generator().read(std::span(ids).subspan(20));  // through the caches
+  memory.generator().read(std::span(ids).subspan(20));  // reads from the KV caches
   const auto logits = memory.generator().logits();
   return {.logits = {logits.begin(), logits.end()}, .streamed = memory.streams()};
 }
@@ -113,7 +113,7 @@ double distance(const std::vector<float>& found, const std::vector<float>& wante
   return error / size;
 }
 
-// Opened with its adapter.
+// A model opened with its adapter.
 struct Adapted {
   Adapted(OpenedModel& opened, const std::string& folder)
       : adapter(opened.files(), opened.engine(), folder),
@@ -126,7 +126,7 @@ struct Adapted {
   CheckpointSlices slices;
 };
 
-// `from`: the reference model. In fp32, since a merged matrix in bf16 is rounded once more.
+// `from`: the reference model. In fp32, as merging in bf16 would round the weights once more.
 void expect_the_merged_models_logits(const std::string& from, const nlohmann::json& settings,
                                      const AdapterMatrices& matrices) {
   nlohmann::json config = read_config(kReferenceFiles + "/models/" + from + "/config.json").json();
@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(Torch, TrainedAdapters,
                            return name;
                          });
 
-// Falcon's rows lie in another order in a slice than in the checkpoint.
+// Falcon's slices order rows differently from its checkpoint.
 TEST(AdaptedModel, RanksScalesAndLayersMayDiffer) {
   for (const std::string name : {"falcon-40b", "gemma2"}) {
     const OpenedModel opened(kReferenceFiles + "/models/" + name);
@@ -177,7 +177,7 @@ TEST(AdaptedModel, RanksScalesAndLayersMayDiffer) {
       const bool in_first = tensor.name.find(".0.") != std::string::npos;
       const bool is_wide = tensor.name.find("query_key_value") != std::string::npos ||
                            tensor.name.find("down_proj") != std::string::npos;
-      if (in_first && !is_wide) continue;  // a layer with fewer modules
+      if (in_first && !is_wide) continue;  // this layer lacks some modules
       add_module(matrices, tensor.name.substr(0, end), is_wide ? 6 : 4, tensor.shape);
     }
     expect_the_merged_models_logits(name,

@@ -16,7 +16,7 @@ namespace sluice {
 
 class Generator {
  public:
-  // Throws OutOfBudget where the device has no room for caches of capacity_tokens. Device and parts outlive this.
+  // Throws OutOfBudget if the device lacks memory for KV caches of capacity_tokens. Device and parts outlive this.
   Generator(Device& device, const ForwardParts& parts, std::int64_t capacity_tokens);
 
   // Reads more of the document; the prompt goes in pieces of kPromptTokens. Throws InvalidInput where an id is not in

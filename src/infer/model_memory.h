@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that one model needs to generate, within one budget: weights and adapter (PlacedModel), caches, activations.
+// Device memory for generation with one model, within one budget: weights and adapter (PlacedModel), KV caches,
+// activations.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ class ModelMemory {
   static std::optional<std::int64_t> room_tokens(const Architecture& arch, const MemoryPlan& plan,
                                                  std::int64_t least_tokens);
 
-  // Throws OutOfBudget that says how much would do. What the parts name outlives this.
+  // Throws OutOfBudget with the budget that suffices. The objects that `parts` points to outlive this.
   ModelMemory(const ModelParts& parts, const MemoryPlan& plan, const ProgressSink& progress);
 
   Generator& generator() { return generator_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model's folder opened for use, with a LoRA adapter of it where one is given: description, checkpoint, slices. Owns
-// the open files; what it gives out lives as long as this.
+// An opened model folder, optionally with a LoRA adapter: description, checkpoint, slices. Owns the open files;
+// references that it returns live as long as this.
 #pragma once
 
 #include <optional>
@@ -16,13 +16,13 @@
 namespace sluice {
 
 struct ModelChoice {
-  std::string model;    // a folder; empty: the one that the adapter's configuration names
+  std::string model;    // a folder; empty: the base named by the adapter's configuration
   std::string adapter;  // a folder; empty: none
 };
 
 class OpenModel {
  public:
-  // Throws InvalidInput where a folder is not what it should be, FormatError where its files are damaged.
+  // Throws InvalidInput if a folder is not a model's or an adapter's, FormatError if its files are damaged.
   OpenModel(FileSystem& files, IoEngine& engine, const ModelChoice& choice);
   OpenModel(const OpenModel&) = delete;
   OpenModel& operator=(const OpenModel&) = delete;
@@ -33,7 +33,7 @@ class OpenModel {
   ModelParts parts() const {
     return {.slices = &slices_, .model = &model_, .adapter = adapter_ ? &*adapter_ : nullptr};
   }
-  // Where tokenizer and chat template are: the adapter's folder where it has its own, as Sluice and PEFT save them.
+  // The folder of tokenizer and chat template: the adapter's if it has its own, as Sluice and PEFT save them.
   const std::string& text_folder() const { return text_folder_; }
 
  private:

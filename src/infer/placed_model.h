@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model's weights within a budget: in memory for good if they fit beside what else is needed, else streamed from the
-// checkpoint; its adapter, where it has one, always in memory. Owns the device (the CPU, whose arena is the budget, or
-// less where the model needs less) and its stream. For one thread.
+// A model's weights within a budget: resident if they fit beside the other memory, otherwise streamed from the
+// checkpoint; an adapter is always resident. Owns its stream and the device (the CPU, with an arena of at most the
+// budget). Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@ namespace sluice {
 // An opened model; borrowed.
 struct ModelParts {
   const CheckpointSlices* slices = nullptr;
-  const ModelDescription* model = nullptr;  // describe_adapted(), where there is one
+  const ModelDescription* model = nullptr;  // with an adapter: describe_adapted()
   const AdapterFolder* adapter = nullptr;   // null: none
 };
 
 struct PlacementBudget {
   std::uint64_t budget_bytes = 0;
-  std::uint64_t other_bytes = 0;  // of the budget, for what is not weights
+  std::uint64_t other_bytes = 0;  // part of the budget reserved for other memory than weights
   DType dtype = DType::kBF16;
   std::size_t num_threads = 1;
 };
 
 class PlacedModel {
  public:
-  // Throws OutOfBudget where the budget is less than least_bytes() and the other bytes.
+  // Throws OutOfBudget if the budget is less than other_bytes plus the least memory for streamed weights.
   PlacedModel(const ModelParts& parts, const PlacementBudget& budget, const ProgressSink& progress);
 
   Device& device() { return *device_; }
@@ -40,7 +40,7 @@ class PlacedModel {
   ForwardParts forward_parts();
   bool streams() const { return streams_; }
 
-  // Weights and adapter: all in memory; or streamed, with memory for so many slices on their way.
+  // Device memory of weights and adapter: all resident, or streamed with `num_places` slices in flight.
   static std::uint64_t resident_bytes(const Architecture& arch, DType dtype);
   static std::uint64_t streamed_bytes(const Architecture& arch, DType dtype, std::uint64_t num_places);
 

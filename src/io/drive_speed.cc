@@ -55,7 +55,7 @@ double mixed_seconds(const DriveProbe& probe, File& file, std::array<PageMemory,
   return stopwatch.seconds();
 }
 
-// Half of what is free at most: others write there too.
+// At most half of the free space, as other processes write to the drive too.
 std::uint64_t affordable_bytes(const DriveProbe& probe, const std::string& directory, std::uint64_t probe_bytes) {
   constexpr std::uint64_t kLeastBytes = 2 * kWindowBytes;
   const std::uint64_t free_bytes = probe.files.free_bytes(directory);

@@ -24,8 +24,8 @@ struct DriveProbe {
   const Clock& clock;
 };
 
-// Uses `probe_bytes` of the drive for about a second, or half of what is free where that is less, then removes the
-// file. Throws IoError that says what to do where less than 64 MiB are free.
+// Writes and reads `probe_bytes`, or half of the free space if that is less, for about a second, then removes the file.
+// Throws IoError with a remedy if less than 64 MiB are free.
 DriveSpeed measure_drive(const DriveProbe& probe, const std::string& directory, std::uint64_t probe_bytes);
 
 }  // namespace sluice

@@ -31,7 +31,7 @@ TEST(DriveSpeed, IsMeasuredEachWayAndBothAtOnceAndLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(place.path()));
 }
 
-// Only says how much is free; the rest goes to a real file system.
+// Fakes free_bytes(); forwards the rest to the real file system.
 class SmallDrive : public PosixFileSystem {
  public:
   explicit SmallDrive(std::uint64_t free_bytes) : free_bytes_(free_bytes) {}

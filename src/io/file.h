@@ -35,8 +35,8 @@ class File {
   Caching caching_;
 };
 
-// Held while a file belongs to this process; the kernel drops it when the process dies. The lock is on the file, not on
-// its name: it outlives a rename.
+// An exclusive lock on a file; the kernel releases it when the process dies. It locks the inode, not the name: it
+// survives a rename.
 class FileLock {
  public:
   virtual ~FileLock() = default;
@@ -60,8 +60,8 @@ class FileSystem {
   // Makes earlier creations, renames and removals in the directory survive a power cut.
   virtual void sync_directory(const std::string& directory) = 0;
   virtual std::uint64_t free_bytes(const std::string& directory) = 0;
-  // Locks the file that has this name now, against this process too. Throws InvalidInput naming the process that has
-  // it.
+  // Locks the file that has this name now; a second lock fails even in this process. Throws InvalidInput naming the
+  // process that holds the lock.
   virtual std::unique_ptr<FileLock> lock(const std::string& path) = 0;
 };
 

@@ -9,11 +9,11 @@
 
 namespace sluice {
 
-// What a path was to be: a remedy that tells a user to make what he mistyped would mislead him.
+// Intended use of a path, which selects the remedy: advice to create a mistyped input path would mislead.
 enum class PathRole : std::uint8_t {
-  kExisting,   // a file or directory that is to be read
-  kNewFile,    // one to be made
-  kDirectory,  // a directory to write in
+  kExisting,   // a file or directory to read
+  kNewFile,    // a file to create
+  kDirectory,  // a directory to write into
 };
 
 // "cannot <action> '<path>': <reason>; <remedy>" as InvalidInput or IoError, whichever the errno is.

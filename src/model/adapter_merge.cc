@@ -158,7 +158,8 @@ AdapterMerge::AdapterMerge(const Checkpoint& base, const AdapterFolder& adapter)
   }
 }
 
-// Read once more when it is merged: an adapter is small, and nothing is to be written for one that is damaged.
+// Reads the tensor before the merge, which reads it again: an adapter is small, and nothing must be written for a
+// damaged one.
 void AdapterMerge::require_finite(const TensorInfo& tensor) const {
   const Checkpoint& tensors = adapter_.tensors();
   const DType dtype = tensors.require_dtype(tensor);

@@ -23,8 +23,8 @@ namespace sluice {
 
 class AdapterMerge {
  public:
-  // Holds every tensor of the adapter against the base: InvalidInput where it is an adapter of another model or has
-  // numbers that are not finite, naming the tensor. Borrows both.
+  // Checks every tensor of the adapter against the base: throws InvalidInput naming the tensor if its shape belongs to
+  // another model or it holds NaN or Inf. Borrows both.
   AdapterMerge(const Checkpoint& base, const AdapterFolder& adapter);
 
   std::vector<PlannedTensor> planned_tensors() const;

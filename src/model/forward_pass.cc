@@ -32,7 +32,8 @@ std::uint64_t forward_workspace_bytes(const Architecture& arch, DType dtype, std
 void forward_batches(const ForwardParts& parts, std::span<const ForwardBatch> batches, Workspace workspace) {
   const Architecture& arch = *parts.arch;
   Stream& stream = *parts.stream;
-  CHECK(arch.adapter.exists() == (parts.adapter != nullptr), "the pass lacks the architecture's adapter");
+  CHECK(arch.adapter.exists() == (parts.adapter != nullptr),
+        "adapter given without the architecture having one, or the reverse");
   const DType dtype = parts.slices->dtype();
   const auto hold = [&](std::size_t slice_idx, const auto& body) {
     const SliceHold slice = parts.slices->hold(slice_idx);
@@ -61,7 +62,8 @@ void forward_batches(const ForwardParts& parts, std::span<const ForwardBatch> ba
                      .dtype = dtype,
                      .weights = slice};
       if (parts.adapter != nullptr) pass.adapter = {.weights = parts.adapter->weights(layer_idx)};
-      CHECK(batch.caches.empty() || batch.caches.size() == arch.layers.size(), "a cache for every layer");
+      CHECK(batch.caches.empty() || batch.caches.size() == arch.layers.size(),
+            "the number of KV caches differs from the number of layers");
       const KvCache* cache = batch.caches.empty() ? nullptr : &batch.caches[static_cast<std::size_t>(layer_idx)];
       block_forward(pass, batch.hidden, batch.hidden, workspace, cache);
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens through the whole model, forward only: hidden states of batches, logits of some tokens. With caches, a
-// document goes on from where they end. ForwardPass owns the activations' memory, made once for a number of tokens. For
-// one thread; waits for the stream after each slice, which is when the slice may be let go.
+// Forward-only pass of tokens through the whole model: hidden states of batches, logits of selected tokens. With KV
+// caches, a document continues from their end. ForwardPass owns the activations, allocated once for a token limit. Not
+// thread-safe; synchronizes the stream after each slice, so that the slice can be released.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 
 namespace sluice {
 
-// What batches go through; borrowed.
+// Objects that a forward pass uses; borrowed.
 struct ForwardParts {
   Stream* stream = nullptr;
   const Architecture* arch = nullptr;
   SliceSource* slices = nullptr;
-  const ResidentAdapter* adapter = nullptr;  // exactly where the architecture has one
+  const ResidentAdapter* adapter = nullptr;  // null exactly if the architecture has none
 };
 
 struct ForwardBatch {
   const Batch* batch = nullptr;
   TensorView hidden;                // (tokens, hidden): overwritten with the last block's output
-  std::span<const KvCache> caches;  // one a layer, or none
+  std::span<const KvCache> caches;  // one per layer, or empty
 };
 
-// Every slice is held once, and used for all batches.
+// Acquires every slice once and applies it to all batches.
 void forward_batches(const ForwardParts& parts, std::span<const ForwardBatch> batches, Workspace workspace);
-// Room for batches of so many tokens.
+// Workspace for batches of up to `batch_tokens`.
 std::uint64_t forward_workspace_bytes(const Architecture& arch, DType dtype, std::int64_t batch_tokens);
 
 class ForwardPass {
@@ -42,10 +42,10 @@ class ForwardPass {
     std::int64_t logit_rows = 1;    // asked for at once
   };
 
-  // Throws OutOfBudget where the device has no room. The parts outlive this.
+  // Throws OutOfBudget if the device lacks the memory. The parts outlive this.
   ForwardPass(Device& device, const ForwardParts& parts, Limits limits);
 
-  // One cache a layer, or none. The hidden states (tokens, hidden) that it returns are valid until the next run.
+  // `caches`: one per layer, or empty. The returned hidden states (tokens, hidden) are valid until the next run.
   TensorView run(const Batch& batch, std::span<const KvCache> caches = {});
   // (rows, vocab) f32 of `count` of the last run's tokens; good until the next call.
   TensorView logits(const Batch& batch, std::int64_t first_token, std::int64_t count);

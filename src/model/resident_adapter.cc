@@ -21,7 +21,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::string_view kTensorPrefix = "base_model.model.";  // PEFT's, before the name of a module
+constexpr std::string_view kTensorPrefix = "base_model.model.";  // PEFT's prefix of module names
 
 std::string block_module(const ModelDescription& model, std::int64_t layer_idx, const AdapterSite& site) {
   return fmt::format(fmt::runtime(model.names.block_prefix), layer_idx) + site.module;
@@ -62,7 +62,7 @@ std::vector<float> read_adapter_matrix(const AdapterFolder& adapter, const Tenso
   std::vector<float> matrix(static_cast<std::size_t>(tensor.shape.num_elements()));
   const bool converted =
       convert_elements(std::as_writable_bytes(std::span(matrix)), DType::kF32, bytes, tensors.require_dtype(tensor));
-  CHECK(converted, "the tensor's type was checked before");
+  CHECK(converted, "no conversion to f32 for the adapter tensor's dtype");
   for (float& value : matrix) {
     if (!std::isfinite(value)) {
       throw FormatError(
@@ -80,7 +80,7 @@ std::vector<float> read_adapter_matrix(const AdapterFolder& adapter, const Tenso
 ModelDescription describe_adapted(ModelDescription model, const AdapterFolder& adapter) {
   model.arch.adapter = make_adapter(model, {.rank = 1, .alpha = 1});
   struct Matrix {
-    std::string site;  // its name within a block
+    std::string site;  // module name within a block
     Shape shape;
   };
   std::map<std::string, Matrix> matrices;
@@ -111,7 +111,7 @@ ModelDescription describe_adapted(ModelDescription model, const AdapterFolder& a
     settings.rank = std::max(settings.rank, module.rank());
     settings.targets.push_back(found->second.site);
   }
-  settings.alpha = static_cast<double>(settings.rank);  // a scale of 1: each module's own is in its B
+  settings.alpha = static_cast<double>(settings.rank);  // scale 1: each module's scale is folded into its B
   model.arch.adapter = make_adapter(model, settings);
   return model;
 }
@@ -132,7 +132,7 @@ ResidentAdapter::ResidentAdapter(Device& device, const ModelDescription& model, 
       const AdapterModule* const module = find_module(adapter, module_name);
       if (module == nullptr) continue;
       if (placement.param == Param::kAdapterA) {
-        // A module of a smaller rank has the first rows.
+        // A module of lower rank fills the first rows; the rest stay zero.
         const std::vector<float> a = read_adapter_matrix(adapter, module->a, 1);
         std::copy(a.begin(), a.end(), values + placement.pieces.front().slice_offset);
         continue;

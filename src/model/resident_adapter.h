@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A LoRA adapter as PEFT saves it, applied while the model computes: y = x Wᵀ + scale (x Aᵀ) Bᵀ. The base stays as it
-// is. Modules may differ in rank and scale and be missing from layers, as PEFT's patterns have it: every block gets the
-// same sites with the largest rank, zeros where the adapter has nothing, and the scale multiplied into B.
+// A LoRA adapter in PEFT's format, applied at run time: y = x Wᵀ + scale (x Aᵀ) Bᵀ. The base weights are unchanged.
+// Modules may differ in rank and scale and be missing from layers (rank_pattern, alpha_pattern): every block gets the
+// same sites with the largest rank, zero-padded, and the scale folded into B.
 //
-// What is no matrix of a block (embeddings, the head, modules_to_save) is refused: `sluice merge` does those.
+// Adapted tensors outside the blocks (embeddings, the head, modules_to_save) are rejected: use `sluice merge`.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,21 @@
 
 namespace sluice {
 
-// The model with the adapter's sites. Throws InvalidInput, naming the tensor, where it is an adapter of another model
-// or of what cannot be applied.
+// The model description with the adapter's sites. Throws InvalidInput naming the tensor if the adapter is another
+// model's or adapts an unsupported tensor.
 ModelDescription describe_adapted(ModelDescription model, const AdapterFolder& adapter);
 
-// The adapter of every block in device memory for good. Immutable once made.
+// The adapter weights of every block, resident in device memory. Immutable.
 class ResidentAdapter {
  public:
-  // `model` is describe_adapted() of the same folder. Reads all tensors; throws FormatError where a number is not
-  // finite.
+  // `model` is describe_adapted() of the same folder. Reads all tensors; throws FormatError if one holds NaN or Inf.
   ResidentAdapter(Device& device, const ModelDescription& model, const AdapterFolder& adapter);
 
-  // f32, as AdapterLayout has it.
+  // f32, in the layout of AdapterLayout.
   std::span<std::byte> weights(std::int64_t layer_idx) const {
     return blocks_[static_cast<std::size_t>(layer_idx)].bytes();
   }
-  // Device memory that this takes; 0 where the architecture has no adapter.
+  // Device memory of the adapter; 0 if the architecture has none.
   static std::uint64_t size_bytes(const Architecture& arch);
 
  private:

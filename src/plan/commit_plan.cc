@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kSecondsADay = 24 * 3600;
 
-// The interval at which commits wear no drive faster than they may.
+// The shortest commit interval within every drive's daily wear limit.
 double interval_of_wear(const Machine& machine, std::uint64_t memory_bytes) {
   double interval_s = 0;
   for (std::size_t idx = 0; idx < machine.drives.size(); ++idx) {

@@ -32,7 +32,7 @@ TEST(CommitPlan, LargeStatesCostAtMostThreePercentOfTheTime) {
 }
 
 TEST(CommitPlan, ADrivesWearStretchesTheInterval) {
-  // 600 TB warranted: at most 0.6 TB a day, so 60 GB ten times.
+  // 600 TB of endurance: at most 0.6 TB a day, so ten commits of 60 GB.
   const CommitPlan plan = plan_commits(with_drive(1e11, 600'000'000'000'000), 60'000'000'000, std::nullopt);
   EXPECT_DOUBLE_EQ(plan.every_s, 8640);
 }

@@ -12,7 +12,7 @@ KeptVersions kept_versions(const RunCheckpoints& checkpoints) {
                                       checkpoints.num_standing + checkpoints.num_to_come);
   // The step after a checkpoint stands on that checkpoint; those behind it have a commit of their own to stand on.
   const std::uint64_t in_steps = std::max(kept, checkpoints.num_standing) + (checkpoints.is_every_step ? 0 : 1);
-  // A commit between checkpoints stands until the next one is whole, beside every checkpoint.
+  // The last timed commit is kept until the next is complete, in addition to every checkpoint.
   const std::uint64_t between = checkpoints.has_commits_between ? 1 : 0;
   return {.in_steps = std::max<std::uint64_t>({at_first, in_steps, 1}),
           .in_commits = std::max(at_first, std::max(kept, checkpoints.num_standing) + between)};

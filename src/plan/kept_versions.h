@@ -18,7 +18,7 @@ struct RunCheckpoints {
   bool is_every_step = false;                  // one of them
   std::uint64_t most_kept = kEveryCheckpoint;  // at once, once the next has come; save_total_limit
   std::uint64_t least_kept = 1;                // that this can be
-  bool has_commits_between = false;            // by time, where state lives in memory; each replaces the one before
+  bool has_commits_between = false;            // timed commits of state in memory; each replaces the last
 };
 
 // Whole versions of what is trained that stand on the drives while the next one is made, at most.

@@ -15,8 +15,8 @@ constexpr std::uint64_t kLeastScratchBytes = 64 * kMiB;
 
 std::uint64_t kernel_scratch_bytes(const Architecture& arch, const KernelShape& shape, std::uint64_t device_bytes,
                                    ScratchWish wish) {
-  // The deterministic backward of attention by cuDNN takes a square for each head, and copies of what it reads and
-  // writes; where that is too much it goes by a few heads at a time. Our own kernels take a number for each row.
+  // cuDNN's deterministic attention backward takes quadratic scratch per head and copies of its operands; with little
+  // scratch it runs a few heads at a time. Our own kernels take one value per row.
   const auto tokens = static_cast<std::uint64_t>(shape.batch_tokens);
   const std::uint64_t length = round_up(static_cast<std::uint64_t>(shape.sequence_len), 128);
   const auto heads = static_cast<std::uint64_t>(arch.num_heads);

@@ -11,7 +11,7 @@ namespace sluice {
 struct KernelShape {
   std::int64_t sequence_len = 0;
   std::int64_t batch_tokens = 0;
-  bool has_cudnn_gradients = true;  // as Machine::Device says
+  bool has_cudnn_gradients = true;  // from Machine::Device
 };
 // What attention likes for sequences of this length, but no more than a part of the device's budget: a large one where
 // there is room, as it computes more heads at a time then.

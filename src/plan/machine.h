@@ -41,10 +41,10 @@ struct Machine {
     Processor kind = Processor::kGpu;
     std::string name;
     std::uint64_t size_bytes = 0;
-    bool shares_host_memory = false;  // its memory is the host's, and is counted once
-    bool has_cudnn_gradients = true;  // of attention; they take scratch memory that our own kernels do not
-    Rates flops_per_s;                // of a block's matrix products
-    Rates attention_flops_per_s;      // causal, counted without what the mask hides
+    bool shares_host_memory = false;  // integrated: device and host share one memory
+    bool has_cudnn_gradients = true;  // cuDNN computes attention gradients, which takes extra scratch
+    Rates flops_per_s;                // throughput of a block's matrix products
+    Rates attention_flops_per_s;      // causal, not counting masked scores
     double memory_bytes_per_s = 0;
   };
   struct Host {

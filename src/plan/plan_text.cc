@@ -17,7 +17,7 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kLeastColumns = 39;
-constexpr std::size_t kTableColumns = 60;  // with less, memory is told in sentences and lanes have no bars
+constexpr std::size_t kTableColumns = 60;  // minimum width of tables and lane bars; below it, sentences
 constexpr std::size_t kLabelColumns = 15;
 constexpr std::size_t kMostBarColumns = 40;
 

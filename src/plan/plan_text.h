@@ -10,16 +10,16 @@
 
 namespace sluice {
 
-// Two lines without a table: what is trained, and what a step and the run take.
+// Two lines of text: what is trained, and the cost of a step and of the run.
 struct PlanSummary {
   std::string model;
   std::string outcome;
 };
 PlanSummary summarize(const Plan& plan);
 
-// Lines of at most `num_columns`, 39 at least; ends with a newline.
+// Lines of at most max(`num_columns`, 39); ends with a newline.
 std::string render_plan(const Plan& plan, std::size_t num_columns);
 std::string render_failure(const NoPlanFits& failure, std::size_t num_columns);
-std::string render_changes(const NoPlanFits& failure, std::size_t num_columns);  // without what failed
+std::string render_changes(const NoPlanFits& failure, std::size_t num_columns);  // without the reason of the failure
 
 }  // namespace sluice

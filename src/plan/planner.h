@@ -36,7 +36,7 @@ struct PlanRequest {
   // Left out: nothing is committed, but where every step is. buffers.kept_versions follow from this. Without
   // drives nobody knows where a run would be kept, and nothing is counted.
   std::optional<RunCheckpoints> checkpoints = RunCheckpoints();
-  std::optional<double> commit_every_s;  // asked for; left out: what plan_commits() finds
+  std::optional<double> commit_every_s;  // the user's interval; nullopt: that of plan_commits()
   // Fixed by the user; left out: the planner chooses.
   std::optional<std::int64_t> wave;
   std::optional<std::int64_t> group;
@@ -53,7 +53,7 @@ struct Plan {
   StepBuffers buffers;
   StepMemory memory;
   StepForecast forecast;
-  std::optional<CommitPlan> commits;  // by time; none where every step is a commit, or the run is shorter
+  std::optional<CommitPlan> commits;  // timed commits; nullopt: every step commits, or the run is too short
 
   double tokens_per_s() const { return static_cast<double>(request.step_tokens()) / forecast.step_s; }
   double run_s() const { return forecast.step_s * static_cast<double>(request.num_steps); }

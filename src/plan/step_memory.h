@@ -42,7 +42,7 @@ struct StepMemory {
 };
 
 StepMemory step_memory(const Architecture& arch, const Schedule& schedule, const StepBuffers& buffers);
-// Of what a commit holds, the bytes that live in memory: what it writes where not every step is a commit.
+// State that lives in memory, in bytes: the size of a timed commit.
 std::uint64_t commit_bytes(const Architecture& arch, const Schedule& schedule, const StepBuffers& buffers);
 
 // The parts that the trainer allocates, one by one.

@@ -22,7 +22,8 @@ bool all_below(std::span<const std::byte> bytes, Bits exponent) {
 }  // namespace
 
 bool all_finite(std::span<const std::byte> bytes, DType dtype) {
-  CHECK(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16, "not a float type of weights");
+  CHECK(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16,
+        "the dtype is none of f32, bf16 and f16");
   if (dtype == DType::kF16) return all_below<std::uint16_t>(bytes, 0x7C00U);
   if (dtype == DType::kF32) return all_below<std::uint32_t>(bytes, 0x7F800000U);
   return all_below<std::uint16_t>(bytes, 0x7F80U);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether all numbers of a tensor are finite: neither infinite nor "not a number".
+// Checks tensors for NaN and Inf.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace sluice {
 
-// Of f32, f16 or bf16. Looks at exponents alone, so that no compiler setting can change the answer.
+// Whether no value is NaN or Inf; `dtype` is f32, f16 or bf16. Tests exponent bits only, so that -ffast-math cannot
+// change the result.
 bool all_finite(std::span<const std::byte> bytes, DType dtype);
 
 }  // namespace sluice

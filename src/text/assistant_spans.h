@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which part of a rendered conversation is whose: the assistant's spans where the template does not mark them, and the
-// message of each span that it does mark. Short conversations are looked at as a whole (SpanFinder), long ones by turns
-// (RepeatedTurns), which takes linear time with templates that go over the messages in a loop. Pure.
+// Assigns the text of a rendered conversation to messages: finds the assistant's spans if the template does not mark
+// them, and the message of each span that it marks. Short conversations are searched as a whole (SpanFinder), long ones
+// turn by turn (RepeatedTurns), in linear time for templates that loop over the messages. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,10 @@ struct AssistantSpan {
 };
 
 struct SpanSearch {
-  std::size_t max_messages_at_once = 12;  // of a conversation that is looked at as a whole
+  std::size_t max_messages_at_once = 12;  // longest conversation searched as a whole
 };
 
-// `whole` is what `messages` were rendered to with this wish. Throws FormatError where a message's part of it cannot be
-// told.
+// `whole`: the rendering of `messages` with this wish. Throws FormatError if a message's span cannot be determined.
 std::vector<AssistantSpan> find_assistant_spans(const nlohmann::ordered_json& messages, const JinjaOutput& whole,
                                                 GenerationPromptWish wish, const ChatRenderer& render,
                                                 const SpanSearch& search = {});

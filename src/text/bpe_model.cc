@@ -244,7 +244,7 @@ void BpeModel::merge(std::vector<Symbol>& symbols, StopPoll& poll) const {
   };
   for (std::size_t i = 0; i + 1 < symbols.size(); ++i) consider(static_cast<std::int32_t>(i));
   while (!queue.empty()) {
-    poll();  // most of what is left at the end is stale
+    poll();  // most candidates left at the end are stale
     const Candidate top = queue.top();
     queue.pop();
     Symbol& left = symbols[top.place];

@@ -33,8 +33,8 @@ struct RenderOptions {
 
 struct RenderedChat {
   std::string text;
-  std::vector<TextSpan> assistant;              // in order, apart from one another
-  std::vector<std::size_t> assistant_messages;  // whose each span is; kUnknownMessage where that cannot be told
+  std::vector<TextSpan> assistant;              // in order, disjoint
+  std::vector<std::size_t> assistant_messages;  // message index of each span; kUnknownMessage: not determined
 
   static constexpr std::size_t kUnknownMessage = static_cast<std::size_t>(-1);
 };
@@ -47,17 +47,18 @@ class ChatTemplate {
   // Finds chat_template.jinja (and additional_chat_templates/), chat_template.json or tokenizer_config.json, and takes
   // the special tokens from the latter. Throws InvalidInput where there is no template.
   static ChatTemplate load(const std::string& model_directory);
-  // The template `source` in place of the folder's own, with the folder's special tokens; `where` is for failures.
+  // The template `source`, which replaces the folder's own, with the folder's special tokens; `where` names it in
+  // errors.
   static ChatTemplate of_text(const std::string& source, const std::string& where, const std::string& model_directory);
 
-  // Whether the template that these options choose holds this text anywhere.
+  // Whether the source of the template that these options choose contains the text.
   bool mentions(std::string_view text, const RenderOptions& options) const { return choose(options).mentions(text); }
   // Throws InvalidInput where every template has to be asked for by its name.
   void require_default() const { choose({}); }
   std::string render_text(const nlohmann::ordered_json& messages, const RenderOptions& options) const;
   // The text and the assistant's spans: those of {% generation %} blocks, or found by rendering variations of the
-  // conversation, in time linear in its messages where the template goes over them in a loop. Throws FormatError where
-  // they cannot be told apart.
+  // conversation, in linear time for templates that loop over the messages. Throws FormatError if they cannot be
+  // determined.
   RenderedChat render(const nlohmann::ordered_json& messages, const RenderOptions& options) const;
 
  private:

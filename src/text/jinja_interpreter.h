@@ -26,9 +26,9 @@ struct TextSpan {
   bool operator==(const TextSpan&) const = default;
 };
 
-// What one iteration of a loop over a watched list wrote.
+// Output of one iteration of a loop over the watched list.
 struct JinjaTurn {
-  std::size_t item = 0;  // of the list
+  std::size_t item = 0;  // index in the watched list
   TextSpan text;
 };
 
@@ -37,7 +37,7 @@ struct JinjaOutput {
   std::vector<TextSpan> generated;  // what {% generation %} blocks wrote
   // A {% generation %} block ran inside a macro or a block whose text became a value: its place is not known.
   bool lost_generation = false;
-  // Iterations whose item was one of the watched list's, in the order they ended; only what went straight to the text.
+  // Iterations over items of the watched list, in the order they ended; only text written directly to the output.
   std::vector<JinjaTurn> turns;
 };
 
@@ -48,7 +48,7 @@ struct JinjaScope {
 
 class JinjaInterpreter {
  public:
-  // `watched` names the variable whose items' turns are told in the output; empty for none.
+  // `watched` names the list variable whose iterations are recorded in JinjaOutput::turns; empty: none.
   JinjaInterpreter(const JinjaProgram& program, const JinjaDict& variables, const JinjaLimits& limits,
                    std::int64_t unix_time_s, std::string_view watched = {});
 
@@ -127,7 +127,7 @@ class JinjaInterpreter {
   std::vector<std::unique_ptr<JinjaObject>> objects_;
   std::shared_ptr<JinjaScope> scope_;
   JinjaOutput root_;
-  std::unordered_map<const JinjaDict*, std::size_t> watched_;  // items of the watched list that are dicts
+  std::unordered_map<const JinjaDict*, std::size_t> watched_;  // index of each dict in the watched list
   std::string* out_;
   int depth_ = 0;
   int line_ = 0;

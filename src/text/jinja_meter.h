@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one rendering may cost. A template is somebody else's program, so every operation is charged: steps for time,
-// bytes for memory, depth for the stack. Past a limit the rendering ends in one sentence. The user may end it too: the
-// caller is asked every few milliseconds. Not thread-safe.
+// Resource limits of one rendering. A template is untrusted code, so every operation is charged: steps for time, bytes
+// for memory, depth for the stack. Exceeding a limit ends the rendering with an error of one sentence. Cancellation is
+// polled every few milliseconds. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct JinjaLimits {
   std::uint64_t max_steps = 50'000'000;
   std::uint64_t max_output_bytes = std::uint64_t{64} << 20;
   std::uint64_t max_allocated_bytes = std::uint64_t{1} << 30;  // over the whole rendering, freed or not
-  // True once the user has asked to stop: the rendering throws Cancelled. Empty where nobody can.
+  // Returns true once the user has asked to stop: the rendering throws Cancelled. Empty: not cancellable.
   std::function<bool()> interrupted = {};
 };
 

@@ -83,7 +83,7 @@ JinjaValue first_filter(Interpreter interpreter, Input input, Arguments argument
   if (generator != nullptr) {
     if (std::optional<JinjaValue> value = generator->next()) return std::move(*value);
   } else if (input.is_sequence()) {
-    // A template may ask for it in a loop over the same list, so the list is not copied.
+    // No copy of the list: in a loop over the same list that would be quadratic.
     if (!input.as_sequence().items.empty()) return input.as_sequence().items.front();
   } else {
     const JinjaValues items = interpreter.iterate(input);

@@ -21,15 +21,15 @@ class JinjaTemplate {
   // `where` names the template in failures (a path). Throws FormatError where it is not one.
   JinjaTemplate(std::string_view source, std::string where);
 
-  // `variables` is an object. `unix_time_s` is the present for strftime_now(). Throws FormatError where the template
-  // fails and InvalidInput where it refuses the variables with raise_exception().
-  // `watched`: the list whose items' turns the output tells, as JinjaInterpreter says.
+  // `variables` is an object. `unix_time_s` is the time for strftime_now(). `watched`: the list whose iterations are
+  // recorded, see JinjaInterpreter. Throws FormatError if the template fails and InvalidInput if it rejects the
+  // variables with raise_exception().
   JinjaOutput render(const nlohmann::ordered_json& variables, std::int64_t unix_time_s, const JinjaLimits& limits = {},
                      std::string_view watched = {}) const;
 
   bool has_generation() const { return program_.has_generation; }
   const std::string& where() const { return where_; }
-  // Whether this stands anywhere in the template: a key that does not cannot be looked up by name.
+  // Whether the source contains the text: a key that it does not contain cannot be looked up by name.
   bool mentions(std::string_view text) const { return source_.find(text) != std::string::npos; }
 
  private:

@@ -16,14 +16,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
-// How far around a message the short conversation reaches, unless it would begin or end within somebody's exchange.
+// Messages before and after the examined one in an excerpt, extended to whole exchanges.
 constexpr std::size_t kMessagesAround = 4;
 constexpr std::size_t kMostMessagesAround = 64;
 
 bool is_user(const Json& message) { return message["role"] == "user"; }
 bool is_system(const Json& message) { return message["role"] == "system" || message["role"] == "developer"; }
 
-// Templates ask which keys a message has, whether they hold something, and for thoughts in its words.
+// Hash of the message properties that templates test: the role, which keys it has, whether they are empty, and thoughts
+// in its text.
 std::size_t shape_of(const Json& message) {
   std::string shape;
   for (const auto& item : message.items()) {
@@ -49,7 +50,7 @@ std::vector<std::optional<TextSpan>> turns_of_items(const std::vector<JinjaTurn>
     const bool empty = turn.text.begin == turn.text.end;
     const bool was_empty = !place || place->begin == place->end;
     if (!empty && !was_empty) several[turn.item] = true;
-    if (!empty || was_empty) place = turn.text;  // a loop that only looks at the messages writes nothing
+    if (!empty || was_empty) place = turn.text;  // ignores loops over the messages that write nothing
   }
   std::size_t at = 0;
   for (std::size_t i = 0; i < num_items; ++i) {
@@ -85,7 +86,7 @@ RepeatedTurns::RepeatedTurns(const Json& messages, const JinjaOutput& whole, Gen
   generation_prompt_ = find_generation_prompt();
 }
 
-// What asking for the assistant's turn adds to the first exchange; only kinds are told from it.
+// The generation prompt after the first user message; used only to tell kinds apart.
 std::string RepeatedTurns::find_generation_prompt() const {
   const auto first = std::find_if(messages_.begin(), messages_.end(), is_user);
   if (first == messages_.end()) return "";
@@ -111,7 +112,8 @@ std::string RepeatedTurns::kind_of(std::size_t idx) const {
                      std::min<std::size_t>(idx, 3), next_user_at_[idx] == kNobody, idx + 1 == shapes_.size());
 }
 
-// Of a whole exchange where that is short: from a user's message, behind the system's, to behind the next user's.
+// Indices of the excerpt's messages: the system messages, and whole exchanges, if they are short, from a user message
+// to after the next one.
 std::vector<std::size_t> RepeatedTurns::messages_around(std::size_t idx) const {
   std::vector<std::size_t> kept;
   const auto keep = [&](std::size_t begin, std::size_t end) {
@@ -127,7 +129,7 @@ std::vector<std::size_t> RepeatedTurns::messages_around(std::size_t idx) const {
     if (user != kNobody && user >= num_system && idx - user <= kMostMessagesAround) {
       begin = user;
     } else {
-      // An exchange of many calls: its question, and the turns from one of the assistant's on.
+      // A long exchange of tool calls: its user message, and the turns from an assistant message on.
       if (user != kNobody && user >= num_system) keep(user, user + 1);
       while (begin < idx && messages_[begin]["role"] != "assistant") ++begin;
     }
@@ -158,7 +160,7 @@ std::optional<RepeatedTurns::Frame> RepeatedTurns::look_closely(std::size_t idx)
   } catch (const Cancelled&) {
     throw;
   } catch (const Error&) {
-    return std::nullopt;  // the whole decides
+    return std::nullopt;  // falls back to the whole conversation
   }
   const std::optional<TextSpan> turn = turns_of_items(excerpt.turns, kept.size())[own];
   if (!turn) return std::nullopt;
@@ -177,7 +179,7 @@ std::optional<RepeatedTurns::Frame> RepeatedTurns::look_closely(std::size_t idx)
                .ends_in_blank = ends_in_blank(text, span.end)};
 }
 
-// Nothing where the turn has not got this head and this tail.
+// nullopt: the turn does not have the frame's head and tail.
 std::optional<TextSpan> RepeatedTurns::apply(const Frame& frame, const TextSpan& turn) const {
   const auto shifted = [&](std::size_t at, std::ptrdiff_t shift,
                            const std::string& text) -> std::optional<std::size_t> {
@@ -204,7 +206,7 @@ std::optional<TextSpan> RepeatedTurns::find(std::size_t idx) {
   if (known != frames_.end() && known->second) {
     if (const auto span = apply(*known->second, *turns_[idx])) return span;
   }
-  // The first of its kind, or something about it is different.
+  // The first turn of its kind, or one that the kind's frame does not fit.
   const std::optional<Frame> own = look_closely(idx);
   if (known == frames_.end()) frames_.emplace(kind, own);
   return own ? apply(*own, *turns_[idx]) : std::nullopt;

@@ -24,30 +24,30 @@ constexpr const char* kLoopChatMl =
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>' + '\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
-// In the manner of Llama 2: no generation prompt, the system's words in the first turn, words trimmed.
+// In the style of Llama 2: no generation prompt, the system message inside the first user turn, trimmed contents.
 constexpr const char* kInstructions =
     "{% set system = messages[0].content if messages[0].role == 'system' else '' %}{% for m in messages %}"
     "{% if m.role == 'user' %}<s>[INST] {{ system if loop.first or loop.index0 == 1 else '' }}{{ m.content | trim }} "
     "[/INST]{% elif m.role == 'assistant' %} {{ m.content | trim }} </s>{% endif %}{% endfor %}";
 
-// The end of a turn is written with the next one.
+// Each turn's end token is written with the next turn.
 constexpr const char* kLateEnds =
     "{% for m in messages %}{% if not loop.first %}<end>\n{% endif %}{{ m.role }}: {{ m.content }}{% endfor %}"
     "{% if add_generation_prompt %}<end>\nassistant: {% endif %}";
 
-// Thoughts stay behind the last question alone; a look over all messages comes first.
+// Thoughts are kept after the last user message only; a first loop scans all messages.
 constexpr const char* kForgetsThoughts =
     "{% set ns = namespace(last=0) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.last = loop.index0 %}"
     "{% endif %}{% endfor %}{% for m in messages %}<{{ m.role }}>{% if loop.index0 < ns.last %}"
     "{{ m.content.split('</think>')[-1] }}{% else %}{{ m.content }}{% endif %}<end>\n{% endfor %}"
     "{% if add_generation_prompt %}<assistant>{% endif %}";
 
-// More or fewer blanks behind a turn, by its number.
+// The number of blanks after a turn depends on its index.
 constexpr const char* kUnevenEnds =
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{{ '\n\n\n' if loop.index0 % 6 < 3 else '\n' }}"
     "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
 
-// No loop over the messages themselves.
+// Loops over indices instead of the messages.
 constexpr const char* kByNumbers =
     "{% for i in range(messages | length) %}<{{ messages[i].role }}>{{ messages[i].content }}<end>{% endfor %}"
     "{% if add_generation_prompt %}<assistant>{% endif %}";
@@ -106,7 +106,7 @@ TEST(RepeatedTurns, SpansOfLongConversationsAreThoseFoundInTheWhole) {
   }
 }
 
-// How often a rendering asks whether to go on is counted, which it does every so many steps.
+// The number of cancellation polls, a measure of the steps that the renderings take.
 std::uint64_t num_polls(const char* text, std::size_t num_messages) {
   std::map<std::string, JinjaTemplate> templates;
   templates.try_emplace("default", text, "t");
@@ -129,7 +129,7 @@ TEST(RepeatedTurns, TwiceTheMessagesTakeTwiceTheSteps) {
   for (const char* const text : {kLoopChatMl, kInstructions, kLateEnds, kForgetsThoughts}) {
     const std::uint64_t polls = num_polls(text, 4000);
     EXPECT_GT(polls, 2U);
-    EXPECT_LT(polls, 60U);  // rendered eight times an answer, it would be some 30,000
+    EXPECT_LT(polls, 60U);  // eight renderings per answer would take some 30,000
     EXPECT_LT(num_polls(text, 8000), 3 * polls) << text;
   }
 }

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// They share neither their first nor their last letter, so whatever a message says differs from one of them at once.
+// Two replacement texts that share neither first nor last letter, so any content differs from one of them at both ends.
 constexpr std::string_view kStandIns[] = {"Vhxq0zk", "jWy8pQ4"};
 
 std::size_t common_prefix(std::string_view left, std::string_view right) {
@@ -30,10 +30,10 @@ std::size_t common_suffix(std::string_view left, std::string_view right) {
                                   left.rbegin());
 }
 
-// Where in the text the longest beginning of `wanted` that is anywhere in it ends, the last time where there are
-// several. As Knuth, Morris and Pratt: templates may be long and regular.
+// The end of the last occurrence in `text` of the longest prefix of `wanted` that occurs there. Knuth-Morris-Pratt, as
+// templates may produce long, periodic text.
 std::optional<std::size_t> last_end_of_longest_beginning(std::string_view text, std::string_view wanted) {
-  std::vector<std::size_t> shorter(wanted.size() + 1, 0);  // of what matched so far, the next that may go on
+  std::vector<std::size_t> shorter(wanted.size() + 1, 0);  // failure function: longest proper border of each prefix
   const auto follow = [&](std::size_t size, char letter) {
     while (size > 0 && (size == wanted.size() || wanted[size] != letter)) size = shorter[size];
     return wanted[size] == letter ? size + 1 : size;
@@ -53,19 +53,19 @@ std::optional<std::size_t> last_end_of_longest_beginning(std::string_view text, 
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// Two texts part ways somewhere inside what may be a special token: back to where one may end.
+// Cuts back to the last place where a special token may end: two texts may diverge inside a token.
 std::string_view whole_tokens(std::string_view text) {
   const std::size_t last = text.find_last_of(" \n>]}");
   return last == std::string_view::npos ? std::string_view() : text.substr(0, last + 1);
 }
 
-// What both begin with; cut back where neither ends there.
+// The common prefix; cut back to whole tokens unless one of the texts ends there.
 std::string_view shared_start(std::string_view left, std::string_view right) {
   const std::string_view shared = left.substr(0, common_prefix(left, right));
   return shared.size() == left.size() || shared.size() == right.size() ? shared : whole_tokens(shared);
 }
 
-// Every string but those that templates act upon.
+// Replaces every string but the values of keys that templates branch on.
 void replace_strings(Json& value, std::string_view key, std::string_view stand_in) {
   if (key == "role" || key == "type" || key == "id" || key == "tool_call_id") return;
   if (value.is_string()) {
@@ -86,7 +86,7 @@ void refuse_to_tell(std::size_t idx) {
                   idx));
 }
 
-// Nothing where the template refuses the conversation: a variation need not be one that makes sense to it.
+// nullopt: the template rejects the conversation; a variation need not be one that it supports.
 std::optional<std::string> SpanFinder::try_render(const Json& messages, GenerationPromptWish wish) const {
   try {
     return render_(messages, wish).text;
@@ -103,7 +103,7 @@ Json SpanFinder::first_messages(std::size_t count) const {
 
 std::optional<TextSpan> SpanFinder::dependent(std::size_t idx) const { return dependent(messages_, text_, wish_, idx); }
 
-// The bytes of `whole` that change with message `idx` of `messages`; nothing where none do.
+// The bytes of `whole` that depend on message `idx` of `messages`; nullopt: none do.
 std::optional<TextSpan> SpanFinder::dependent(const Json& messages, const std::string& whole, GenerationPromptWish wish,
                                               std::size_t idx) const {
   TextSpan span{whole.size(), 0};
@@ -146,12 +146,12 @@ std::optional<std::size_t> SpanFinder::find_begin(std::size_t idx, const std::op
   begin_is_sure_ = prompt && text_.starts_with(*prompt);
   if (begin_is_sure_) return prompt->size();
   if (!own) return std::nullopt;
-  // Without the blanks in front of it, which belong to the turn before and are missing at the start.
+  // Strips leading blanks, which belong to the previous turn and are missing at the start of a conversation.
   const std::string whole_header = generation_prompt(before, prompt);
   const std::string_view header = strip(whole_header, std::nullopt, TextSides::kLeft);
   if (header.empty()) return own->begin;
-  // The header stands between the words of the message before and those of this one. Some templates prompt with more
-  // than they leave in old turns, so its longest beginning counts.
+  // The header lies between the content of the previous message and of this one. Some templates write a longer
+  // generation prompt than they keep in old turns, so the header's longest prefix is searched.
   std::size_t from = 0;
   if (idx > 0) {
     const std::optional<TextSpan> previous = dependent(idx - 1);
@@ -162,7 +162,7 @@ std::optional<std::size_t> SpanFinder::find_begin(std::size_t idx, const std::op
   return end ? std::optional<std::size_t>(from + *end) : std::nullopt;
 }
 
-// What asking for the assistant's turn adds to the messages before it.
+// The text that add_generation_prompt appends after `before`.
 std::string SpanFinder::generation_prompt(const Json& before, const std::optional<std::string>& prompted) const {
   const auto difference = [](const std::optional<std::string>& with, const std::optional<std::string>& without) {
     return with && without && with->starts_with(*without) ? std::optional<std::string>(with->substr(without->size()))
@@ -181,13 +181,13 @@ std::optional<std::size_t> SpanFinder::find_end(std::size_t idx, const std::opti
     const std::optional<TextSpan> own_last = dependent(until, *last, GenerationPromptWish::kNone, idx);
     if (own_last) return own->end + turn_end(until, *last, own_last->end, own->end);
   }
-  // A message that changes nothing it is made of: all it adds is the template's.
+  // No byte depends on the message's content: the template itself writes the whole turn.
   if (!last || !text_.starts_with(*last)) return own ? std::optional<std::size_t>(own->end) : std::nullopt;
   return strip(*last, std::nullopt, TextSides::kRight).size();
 }
 
-// How much of the text from `at` ends the turn: what follows message idx in `last`, where nothing comes after it
-// (from `last_at`), also where the assistant is asked to go on, and here; less the blanks behind it.
+// Length of the text from `at` that ends the turn: the common prefix of the text after message idx in `last` (from
+// `last_at`, with no message after it), in `last` with a generation prompt, and here; without trailing blanks.
 std::size_t SpanFinder::turn_end(const Json& until, const std::string& last, std::size_t last_at,
                                  std::size_t at) const {
   std::string_view tail = std::string_view(last).substr(last_at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds what the assistant wrote in a rendered conversation when the template does not say, one message at a time. For
+// Finds the assistant's span in a rendered conversation if the template does not mark it, one message at a time. For
 // assistant message i:
 //
 //   begin  the text of the messages before i with the generation prompt, where it is a prefix of the whole; otherwise
@@ -7,8 +7,8 @@
 //          prompt that stands last before the first byte that depends on message i
 //   end    the last byte that depends on message i, and the text behind it that also follows when i is the last message
 //
-// Which bytes depend on a message is seen by rendering it twice more with its strings replaced. So a message takes some
-// eight renderings of the whole conversation: see RepeatedTurns for long ones. Borrows everything.
+// The bytes that depend on a message are those that differ in two more renderings with its strings replaced. A message
+// takes about eight renderings of the whole conversation; see RepeatedTurns for long ones. Borrows everything.
 #pragma once
 
 #include <cstddef>
@@ -25,17 +25,17 @@ namespace sluice {
 enum class GenerationPromptWish { kNone, kAdd };
 using ChatRenderer = std::function<JinjaOutput(const nlohmann::ordered_json& messages, GenerationPromptWish wish)>;
 
-// Throws the FormatError of a template whose part of the text cannot be told from message `idx`.
+// Throws FormatError: the span of message `idx` cannot be determined with this template.
 [[noreturn]] void refuse_to_tell(std::size_t idx);
 
 class SpanFinder {
  public:
-  // `text` is what `messages` were rendered to with this wish.
+  // `text`: the rendering of `messages` with this wish.
   SpanFinder(const nlohmann::ordered_json& messages, const std::string& text, GenerationPromptWish wish,
              const ChatRenderer& render)
       : messages_(messages), text_(text), wish_(wish), render_(render) {}
 
-  // Throws FormatError where the message's part of the text cannot be told.
+  // Throws FormatError if the message's span cannot be determined.
   TextSpan find(std::size_t idx);
 
  private:
@@ -54,7 +54,7 @@ class SpanFinder {
   const std::string& text_;
   GenerationPromptWish wish_;
   const ChatRenderer& render_;
-  bool begin_is_sure_ = false;  // of the message at hand: nothing that comes later stands before it
+  bool begin_is_sure_ = false;  // the current message's begin is exact: no later text precedes it
 };
 
 }  // namespace sluice

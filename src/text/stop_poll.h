@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long work on one text learns that it should stop: called for every small step, it asks every few thousand, and
-// throws Cancelled where the answer is yes. Borrows the question, which may be empty. One thread.
+// Cancellation of work on one text: called for every small step, it polls every few thousand steps, and throws
+// Cancelled if the poll returns true. Borrows the poll function, which may be empty. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ class TokenModel {
  public:
   virtual ~TokenModel() = default;
   virtual const Vocabulary& vocabulary() const = 0;
-  // Appends the tokens of `piece`, which is UTF-8 and not empty. Polls where a long piece takes long.
+  // Appends the tokens of `piece`, which is UTF-8 and not empty. Polls for cancellation while encoding a long piece.
   virtual void encode(std::string_view piece, std::vector<ModelToken>& tokens, StopPoll& poll) const = 0;
 };
 

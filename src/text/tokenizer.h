@@ -36,8 +36,8 @@ class Tokenizer {
   Tokenizer& operator=(const Tokenizer&) = delete;
   ~Tokenizer();
 
-  // Throws InvalidInput where the text is not UTF-8, and Cancelled once `interrupted` says so, which is asked now and
-  // then unless it is empty.
+  // Throws InvalidInput if the text is not UTF-8, and Cancelled once `interrupted`, unless empty, returns true; it is
+  // polled now and then.
   std::vector<TokenId> encode(std::string_view text, AddSpecial add_special,
                               const std::function<bool()>& interrupted = {}) const;
   Encoding encode_with_ranges(std::string_view text, AddSpecial add_special,

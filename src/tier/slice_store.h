@@ -103,7 +103,7 @@ class SliceWriter {
 struct OpenDrives {
   DriveHeader header;
   std::vector<StoreSpace::Drive> drives;
-  std::vector<std::unique_ptr<FileLock>> locks;  // on their data files
+  std::vector<std::unique_ptr<FileLock>> locks;  // exclusive locks on the data files
 };
 
 // Throws InvalidInput for directories that are missing, read-only, locked, foreign, of another version, or not all of

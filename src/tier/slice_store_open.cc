@@ -88,7 +88,7 @@ void require_no_store(const StoreHome& home) {
 
 std::string new_data_path(const std::string& directory) { return data_path(directory) + ".new"; }
 
-// The data files of a store that is being made, under their temporary names; removed unless the store came to be.
+// Data files of a new store under temporary names; the destructor removes them unless the store was completed.
 class NewDataFiles {
  public:
   explicit NewDataFiles(const StoreHome& home) : home_(home) {}
@@ -98,8 +98,8 @@ class NewDataFiles {
   NewDataFiles(const NewDataFiles&) = delete;
   NewDataFiles& operator=(const NewDataFiles&) = delete;
 
-  // Makes the file and locks it: the lock stays with it when it takes its name, so that of two processes one makes the
-  // store. Throws InvalidInput where another process makes or uses a store there.
+  // Creates and locks the file. The lock survives the rename, so of two processes only one creates the store. Throws
+  // InvalidInput if another process creates or uses a store there.
   std::unique_ptr<FileLock> add(const std::string& directory) {
     const std::string path = new_data_path(directory);
     home_.files.open(path, OpenMode::kCreate, home_.caching);

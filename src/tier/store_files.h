@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// Written by whoever uses the store: says whose it is. The store itself never reads it.
+// Written by the store's user to name the owner. The store itself never reads it.
 inline constexpr const char* kStoreOwnerName = "owner.json";
 
 std::string data_path(const std::string& directory);

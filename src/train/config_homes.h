@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `~` and `~user` at the beginning of a configuration's paths. Whose home is where is for the caller to know.
+// Expands `~` and `~user` at the start of a configuration's paths. The caller looks up home directories.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace sluice {
 
-// `what` names the path in failures. Throws InvalidInput where it begins with a home that there is not.
+// `what` names the path in errors. Throws InvalidInput if the path begins with an unknown home.
 std::string with_home(const std::string& path, const std::string& what, const HomeOf& home_of);
 
-// Every path that the configuration has.
+// Expands every path of the configuration.
 TrainConfig with_homes(TrainConfig config, const HomeOf& home_of);
 
 }  // namespace sluice

@@ -53,7 +53,7 @@ TEST(ConfigHomes, AHomeThatThereIsNotIsRefused) {
   EXPECT_THAT(refusal("~/x", [](const std::string&) { return std::nullopt; }), HasSubstr("none is known (HOME)"));
 }
 
-// A data set that begins with a home is no path below dataset_dir.
+// A dataset path that begins with a home is not relative to dataset_dir.
 TEST(ConfigHomes, DatasetDirLeavesHomesAlone) {
   const TrainConfig config =
       parse_train_config("base_model: /m\ndataset: [~/a.jsonl, b.jsonl]\ndataset_dir: ~/data\n", "run.yaml").config;

@@ -41,7 +41,7 @@ constexpr EnumNames<DirectWish, 5> kDirectWishes{{{
     {"false", DirectWish::kOff},
 }}};
 
-constexpr std::uint64_t kMostThreads = 1024;  // as of the verbs' --threads
+constexpr std::uint64_t kMostThreads = 1024;  // same bound as --threads
 
 ConfigKey per_epoch_key(std::string_view name, std::optional<std::uint64_t> ConfigDraft::*member) {
   ConfigKey key{.name = name, .type = describe_range(CountRange{.min = 1}), .default_text = "null", .field = name};

@@ -16,7 +16,7 @@ using Fields = std::initializer_list<std::string_view>;
 
 bool has_default(const ConfigDraft& draft, std::string_view field) {
   const ConfigKey* const key = find_config_key(field);
-  CHECK(key != nullptr, "a note about a key that does not exist");
+  CHECK(key != nullptr, "a note names an unknown configuration key");
   if (!key->write || key->written == ConfigKey::Written::kNo) return false;
   if (field == "lora_alpha") return draft.config.lora_alpha == 2.0 * static_cast<double>(draft.config.lora_r);
   return key->write(draft) == key->write(ConfigDraft{});
@@ -33,20 +33,20 @@ class Notes {
 
   enum class Defaults { kAreNoWish, kAreWishes };
 
-  // The fields that were given do nothing: one line for all of them.
+  // Notes that the given fields have no effect, in one line.
   void idle(const Fields& fields, std::string_view why, Defaults defaults = Defaults::kAreNoWish) {
     std::vector<std::string> places;
     for (const std::string_view field : fields) {
       const auto given = draft_.given.find(field);
       if (given == draft_.given.end()) continue;
       if (defaults == Defaults::kAreNoWish && has_default(draft_, field)) continue;
-      // Two fields may have been set by one key.
+      // One key may set two fields.
       if (std::find(places.begin(), places.end(), given->second) == places.end()) places.push_back(given->second);
     }
     if (places.empty()) return;
     std::string line = places.front();
     for (std::size_t idx = 1; idx < places.size(); ++idx) {
-      line += ", " + places[idx].substr(places[idx].rfind(':') + 1);  // the key alone
+      line += ", " + places[idx].substr(places[idx].rfind(':') + 1);  // without file and line
     }
     lines_.push_back(fmt::format("{}: ignored: {}", line, why));
   }
@@ -72,7 +72,7 @@ std::string_view name(RunStrategy strategy) {
 
 void note_adapter(Notes& notes, const ConfigDraft& draft) {
   if (draft.config.adapter != AdapterKind::kNone) return;
-  // Who writes lora_r and no adapter may believe to train one.
+  // Without an `adapter` key, even lora_r at its default suggests that the user expects an adapter.
   const bool is_chosen = draft.has("adapter");
   notes.idle({"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "use_rslora"},
              "without an adapter all weights are trained; write adapter: lora or adapter: qlora to train one",
@@ -97,7 +97,7 @@ void note_saving(Notes& notes, const ConfigDraft& draft) {
     notes.idle({"save_total_limit"}, "save_strategy is no, so that no checkpoint is kept");
   }
   if (config.save_strategy == RunStrategy::kSteps) return;
-  // Once an epoch of a single one is what `epoch` means.
+  // One save per epoch is what `epoch` does anyway.
   const bool once = draft.saves_per_epoch && !draft.has("save_steps") && config.save_strategy == RunStrategy::kEpoch;
   if (once) return;
   notes.idle({"save_steps", "saves_per_epoch"},

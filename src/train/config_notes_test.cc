@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every key of the schema, away from its default: it acts, it is refused, or a line says that it changes nothing.
+// Sets every key of the schema to a value other than its default: it has an effect, is rejected, or a warning says that
+// it has none.
 #include <map>
 #include <string>
 #include <vector>
@@ -21,15 +22,15 @@ using testing::IsEmpty;
 constexpr const char* kLeastText = "base_model: /m\ndatasets: rows.jsonl\n";
 
 enum class Fate {
-  kActs,     // the settled configuration differs
-  kNoted,    // a line names the key
-  kRefused,  // a sentence names the key
+  kActs,     // changes the settled configuration
+  kNoted,    // a warning names the key
+  kRefused,  // an error names the key
 };
 
 struct KeyCase {
   const char* value;
   Fate alone;               // in a configuration with nothing else
-  const char* acts_beside;  // lines with which it acts where it does not alone; empty: it does alone, or never does
+  const char* acts_beside;  // lines it needs to act; empty: it acts alone, or never
 };
 
 const std::map<std::string, KeyCase>& key_cases() {
@@ -107,14 +108,14 @@ const std::map<std::string, KeyCase>& key_cases() {
 struct KeyOutcome {
   Fate fate = Fate::kActs;
   bool differs = false;
-  std::string text;  // notes or the refusal
+  std::string text;  // the warnings or the error
 };
 
 KeyOutcome outcome_of(const std::string& context, const std::string& key, const std::string& value) {
   const std::string text = kLeastText + (context.empty() ? "" : context + "\n");
   const TrainConfig without = parse_train_config(text, "run.yaml").config;
   try {
-    // On the command line, where it also stands in for what the file says.
+    // As an override, which also replaces the value in the file.
     const ReadConfig with = parse_train_config(text, "run.yaml", {key + "=" + value});
     KeyOutcome outcome{.fate = with.warnings.empty() ? Fate::kActs : Fate::kNoted, .differs = with.config != without};
     for (const std::string& warning : with.warnings) outcome.text += warning + "\n";
@@ -140,7 +141,7 @@ TEST(ConfigNotes, EveryKeyActsOrIsRefusedOrNoted) {
     if (*expected.acts_beside == '\0') continue;
     const KeyOutcome beside = outcome_of(expected.acts_beside, name, expected.value);
     EXPECT_EQ(beside.fate, Fate::kActs) << name << " beside " << expected.acts_beside << ": " << beside.text;
-    // All linear layers are what an adapter has anyway.
+    // lora_target_linear is an adapter's default.
     EXPECT_EQ(beside.differs, name != "lora_target_linear") << name << " beside " << expected.acts_beside;
   }
 }
@@ -163,7 +164,7 @@ TEST(ConfigNotes, KeysThatOthersMakeIdleAreNoted) {
       {"dataset: /a.jsonl\ndataset_dir: data\n", "run.yaml:4:dataset_dir: ignored"},
   };
   for (const auto& [lines, note] : idle) {
-    // The data set of kLeastText stays, unless the lines bring another.
+    // The lines may replace the data set of kLeastText.
     const std::string least = lines.starts_with("dataset:") ? "base_model: /m\n\n" : kLeastText;
     EXPECT_THAT(parse_train_config(least + lines, "run.yaml").warnings, ElementsAre(HasSubstr(note))) << lines;
   }
@@ -178,7 +179,7 @@ TEST(ConfigNotes, OneReasonIsOneLineAndDefaultsAreNoWish) {
   EXPECT_THAT(notes_of("lora_rank: 8\nlora_alpha: 16\nlora_dropout: 0.05\n"),
               ElementsAre(HasSubstr("run.yaml:3:lora_rank, lora_alpha, lora_dropout: ignored: without an adapter")))
       << "in the order of the table";
-  // Who says that there is to be none, and leaves the rest as it was, knows.
+  // An explicit `adapter: none` beside default values needs no warning.
   EXPECT_THAT(notes_of("adapter: none\nlora_r: 16\nlora_dropout: 0\n"), IsEmpty());
   EXPECT_THAT(notes_of("adapter:\nlora_r: 16\n"), ElementsAre(HasSubstr("lora_r: ignored")));
   EXPECT_THAT(notes_of("finetuning_type: full\nlora_rank: 8\n"), ElementsAre(HasSubstr("lora_rank: ignored")));

@@ -26,7 +26,7 @@ TrainConfig with_absolute_paths(TrainConfig config, const std::string& folder) {
   mend(config.chat_template);
   mend(config.output_dir);
   for (std::string& cache : config.cache) mend(cache);
-  // "latest" and the bare name of a checkpoint are no paths.
+  // "latest" and a checkpoint's bare name are not paths.
   if (config.resume_from_checkpoint.find('/') != std::string::npos) mend(config.resume_from_checkpoint);
   return config;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of a configuration made absolute, so that a run finds them again from whatever folder it is resumed.
+// Makes the paths of a configuration absolute, so that a run can be resumed from any folder.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace sluice {
 
-// Relative paths are taken from `folder`, which is absolute.
+// Resolves relative paths against `folder`, which is absolute.
 TrainConfig with_absolute_paths(TrainConfig config, const std::string& folder);
-// From the current folder, without "." and ".." and without a slash at the end.
+// Resolves against the current folder, without "." and ".." and without a trailing slash.
 std::string absolute_path(const std::string& path);
 
 }  // namespace sluice

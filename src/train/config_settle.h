@@ -7,8 +7,8 @@
 
 namespace sluice {
 
-// With a warning for each key that changes nothing. Throws InvalidInput that names the place of a key that cannot be
-// had.
+// Completes the draft, with a warning for each key that has no effect. Throws InvalidInput naming the place of an
+// unsupported or contradictory key.
 ReadConfig settle_config(ConfigDraft draft, const std::string& file);
 
 }  // namespace sluice

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostNamed = 3;
 
-// Symlinks are followed as far as the path exists.
+// Resolves symlinks of the existing part of the path.
 fs::path resolved(const fs::path& path) {
   std::error_code failure;
   fs::path whole = fs::weakly_canonical(fs::absolute(path), failure);
@@ -30,7 +30,7 @@ fs::path resolved(const fs::path& path) {
   return whole.has_filename() ? whole : whole.parent_path();
 }
 
-// A bind mount gives a folder a second path, which only the inode tells.
+// Compares inodes too: a bind mount gives a folder a second path.
 bool is_same_folder(const fs::path& left, const fs::path& right) {
   std::error_code failure;
   return left == right || (fs::equivalent(left, right, failure) && !failure);
@@ -43,7 +43,7 @@ bool is_above(const fs::path& outer, const fs::path& inner) {
   }
 }
 
-// A folder that a run must not write to, and what the configuration calls it.
+// A folder that a run must not write to, and the configuration key that names it.
 struct ForeignFolder {
   std::string key;
   fs::path path;
@@ -57,7 +57,7 @@ class ForeignFolders {
     for (const DatasetChoice& dataset : config.datasets) add_file("datasets", dataset.path);
     for (const DatasetChoice& dataset : config.test_datasets) add_file("test_datasets", dataset.path);
     if (!config.chat_template.empty()) add_file("chat_template", config.chat_template);
-    // A run's folder may hold its cache.
+    // The cache may lie inside the run's folder.
     for (const std::string& cache : config.cache) add("cache", cache, ForeignFolder::Below::kMayHoldOutput);
   }
   const std::vector<ForeignFolder>& folders() const { return folders_; }
@@ -67,12 +67,12 @@ class ForeignFolders {
            ForeignFolder::Below below = ForeignFolder::Below::kMayNotBeHeld) {
     folders_.push_back({std::string(key), resolved(path), below});
   }
-  // The folder that names the file, and the folder that a symlink leads to.
+  // Adds the folder in the file's path, and the folder of a symlink's target.
   void add_file(std::string_view key, const fs::path& path) {
     add(key, fs::absolute(path).parent_path());
     add(key, resolved(path).parent_path());
   }
-  // Models in Hugging Face's cache are folders of symlinks to files elsewhere.
+  // Models in the Hugging Face cache are folders of symlinks into other folders.
   void add_model(const std::string& folder) {
     add("base_model", folder);
     std::error_code failure;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a new run may put its files: not where somebody else's are.
+// Checks that a new run's output_dir contains no files of others.
 #pragma once
 
 #include "io/file.h"
@@ -7,11 +7,11 @@
 
 namespace sluice {
 
-// Throws InvalidInput where output_dir, whatever its spelling, is the folder of a file that the configuration reads, or
-// one of its cache folders, or holds the base model or the data somewhere below it.
+// Throws InvalidInput if output_dir, in any spelling, is the folder of an input file or a cache folder, or contains the
+// base model or the data at any depth.
 void require_own_output_dir(const TrainConfig& config);
 
-// Throws InvalidInput where output_dir holds files and no run.json says that a run made them.
+// Throws InvalidInput if output_dir holds files and no run.json, which marks them as a run's.
 void require_empty_output_dir(FileSystem& files, const TrainConfig& config);
 
 }  // namespace sluice

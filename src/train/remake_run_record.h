@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run.json of a run that lost it.
+// Reconstructs the run.json of a run that lost it.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace sluice {
 
-// Whether a folder without run.json has what a run leaves: a configuration as it was in force, and its state or log.
+// Whether a folder without run.json looks like a run's: it has a settled configuration, and run state or a log.
 bool looks_like_run(FileSystem& files, const std::string& folder);
 
-// Lists the files that have the names a run gives, and takes id and beginning from the owner.json of the run's state.
-// Throws InvalidInput where the state is not found.
+// Lists the files whose names a run uses, and takes id and start time from the owner.json of the run's state. Throws
+// InvalidInput if the state is not found.
 RunRecord remake_run_record(FileSystem& files, IoEngine& engine, const TrainConfig& config, std::int64_t now_unix_s);
 
 }  // namespace sluice

@@ -23,9 +23,9 @@ namespace {
 
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::string_view kUnfinished = ".part";
-constexpr const char* kModelName = "model";   // of the final model's unfinished folder
-constexpr const char* kMark = ".unfinished";  // listed for an unfinished folder, which is the run's with all in it
-constexpr std::uint64_t kSideBytes = kMiB;    // about what lies beside the weights
+constexpr const char* kModelName = "model";   // temporary folder of the final model
+constexpr const char* kMark = ".unfinished";  // manifest entry: a temporary folder, owned with its contents
+constexpr std::uint64_t kSideBytes = kMiB;    // estimate of the files beside the weights
 
 namespace fs = std::filesystem;
 
@@ -46,7 +46,7 @@ std::vector<std::string> files_below(const std::string& folder) {
   return names;
 }
 
-// What makes a reader see the weights comes last.
+// Whether readers find the weights through this file; such files are moved last.
 bool names_weights(const std::string& name) {
   return name == kSafetensorsName || name == kSafetensorsIndexName || name == kAdapterConfigName;
 }
@@ -148,7 +148,7 @@ std::vector<std::string> RunFolder::write_unfinished(const std::string& name,
     return files_below(path(name));
   } catch (const Error&) {
     std::error_code error;
-    fs::remove_all(path(name), error);  // what failed is what is told
+    fs::remove_all(path(name), error);  // the original failure is reported, not this one
     throw;
   }
 }
@@ -162,12 +162,12 @@ void RunFolder::save_checkpoint(std::uint64_t step, const WeightsOfSlice& weight
     write_model(folder, weights, {});
     if (add) add(folder);
   });
-  remove_checkpoint(step);  // of a run that went back and came here again
+  remove_checkpoint(step);  // from before a rollback to an earlier step
   std::vector<std::string> listed;
   for (const std::string& name : names) listed.push_back(fmt::format("{}/{}", target, name));
   parts_.manifest->claim(listed);
   if (fs::exists(path(target))) {
-    put_in_place(part, target + "/", names);  // somebody has put files of his own into the folder
+    put_in_place(part, target + "/", names);  // the folder exists, with the user's own files in it
   } else {
     std::error_code error;
     fs::rename(path(part), path(target), error);
@@ -186,7 +186,7 @@ void RunFolder::save_model(const WeightsOfSlice& weights, const ProgressSink& pr
   const std::vector<std::string> names =
       write_unfinished(part, [&](const std::string& folder) { write_model(folder, weights, progress); });
   parts_.manifest->claim(names);
-  // Of a model that the run saved before with other files.
+  // Files of the run's previous model that the new one does not have.
   std::vector<std::string> old_names;
   for (const std::string& name : parts_.manifest->record().files) {
     const bool is_new = std::find(names.begin(), names.end(), name) != names.end();

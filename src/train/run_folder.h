@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run's output folder as Hugging Face lays it out: checkpoint-N folders and the final model, each loadable by
-// transformers, or by PEFT where an adapter was trained. Folders appear by rename, whole; the final model is written
-// beside its place and moved there file by file. Only files that the run's manifest lists are replaced or deleted.
+// transformers, or by PEFT if an adapter was trained. Checkpoint folders are renamed into place when complete; the
+// final model is written to a temporary folder and moved file by file. Only files in the run's manifest are ever
+// replaced or deleted.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ class RunFolder {
     IoEngine* engine = nullptr;
     RunManifest* manifest = nullptr;
     const ModelDescription* model = nullptr;
-    std::string base_model;                    // where configuration and tokenizer are copied from
-    std::optional<std::string> chat_template;  // that the run trains with, in place of the base's
+    std::string base_model;                    // source of the configuration and tokenizer files
+    std::optional<std::string> chat_template;  // the run's template, if it replaces the base's
     std::string output_dir;
     DType dtype = DType::kBF16;
   };
@@ -42,17 +43,17 @@ class RunFolder {
   static std::optional<std::uint64_t> checkpoint_step(std::string_view name);
   std::string path(const std::string& name) const { return parts_.output_dir + "/" + name; }
 
-  // Steps of which the run has a whole checkpoint folder, rising.
+  // Steps with a complete checkpoint folder of the run, ascending.
   std::vector<std::uint64_t> checkpoints() const;
   // Weights, configuration, tokenizer, and what `add` puts into the folder it is given; then the folder takes its name.
   // Throws IoError, with nothing left behind, where the drive has no room.
   void save_checkpoint(std::uint64_t step, const WeightsOfSlice& weights,
                        const std::function<void(const std::string& folder)>& add) const;
-  // The folder itself stays where somebody put files of his own into it.
+  // Keeps the folder itself if it holds files of others.
   void remove_checkpoint(std::uint64_t step) const;
   // The final model, into the output folder itself.
   void save_model(const WeightsOfSlice& weights, const ProgressSink& progress) const;
-  // Folders that a crash left half written.
+  // Removes temporary folders left by a crash.
   void remove_leftovers() const;
 
  private:
@@ -60,12 +61,12 @@ class RunFolder {
   void write_adapter(const std::string& folder, const WeightsOfSlice& weights) const;
   void require_room(const std::string& what) const;
   void write_model(const std::string& folder, const WeightsOfSlice& weights, const ProgressSink& progress) const;
-  // A fresh folder beside its final place, filled by `fill` or gone again; returns the files in it.
+  // Creates a temporary folder and calls `fill` on it; removes it on failure. Returns the names of its files.
   std::vector<std::string> write_unfinished(const std::string& name,
                                             const std::function<void(const std::string& folder)>& fill) const;
   void remove_unfinished(const std::string& name) const;
-  // Moves files of an unfinished folder to their names in the run's folder, behind `prefix`; what makes a reader see
-  // the weights goes last.
+  // Moves the files of a temporary folder into the run's folder, under `prefix`; files that make readers see the
+  // weights are moved last.
   void put_in_place(const std::string& unfinished, const std::string& prefix,
                     const std::vector<std::string>& names) const;
 

@@ -46,7 +46,7 @@ class InputHasher {
     return fmt::format("{:016x}", chain_);
   }
 
-  // From the first byte to the last, evenly spaced.
+  // Hash of evenly spaced blocks, the first and the last of the file included.
   std::string sampled(std::uint64_t size_bytes) {
     for (std::uint64_t idx = 0; idx < kNumSamples; ++idx) {
       add((size_bytes - kSampleBytes) / (kNumSamples - 1) * idx, kSampleBytes);
@@ -95,7 +95,7 @@ RunInput fingerprint(const std::string& role, const std::string& path, Hashing h
   return input;
 }
 
-// The files of a model that a run reads: weights, configuration, tokenizer, templates.
+// A model's files that a run reads: weights, configuration, tokenizer, templates.
 std::vector<std::string> model_files(const std::string& folder) {
   std::vector<std::string> paths;
   std::error_code failure;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fingerprints of the files that a run is made from, so that a run that goes on does not silently go on with others.
-// Files up to 64 MiB and data sets are hashed whole, larger ones by size and sampled blocks.
+// Fingerprints of a run's input files, so that a resumed run detects changed inputs. Data sets and files of up to 64
+// MiB are hashed whole, larger ones by size and sampled blocks.
 #pragma once
 
 #include <string>
@@ -12,12 +12,11 @@
 
 namespace sluice {
 
-// Throws InvalidInput where a file cannot be read; Cancelled.
+// Throws InvalidInput if a file cannot be read; Cancelled.
 std::vector<RunInput> fingerprint_inputs(const TrainConfig& config, const ProgressSink& progress);
 
-// What differs, a clause for each file: "base_model: /m/config.json has changed". A file of the same size and hash
-// counts as the same whatever its time of modification. Held-out rows may be others: the configuration may name them
-// anew.
+// The differences, one clause per file: "base_model: /m/config.json has changed". Size and hash decide, not the
+// modification time. Held-out rows may differ: a resumed configuration may name others.
 std::vector<std::string> changed_inputs(const std::vector<RunInput>& begun, const std::vector<RunInput>& now);
 
 }  // namespace sluice

@@ -140,7 +140,7 @@ RunLog::RunLog(RunLogPlace place, TrainerState state, Start start)
       event_file_(open_events(place_)) {
   attempt(kEventsName, [&] {
     event_file_.append(version_record(seconds_since_1970(place_)));
-    // The folder may hold events of a run that this one replaces, or of the steps that are done again.
+    // The folder may hold events of a replaced run, or of steps that are repeated.
     event_file_.append(restart_record(
         {.wall_seconds = seconds_since_1970(place_), .step = start == Start::kResumed ? first_step_ + 1 : 0}));
   });

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run tells the world while it runs, in the files that people's tools already read, under output_dir:
+// A training run's logs under output_dir, in the formats of existing tools:
 //
 //   trainer_log.jsonl                     a line an entry, in LLaMA-Factory's fields
 //   trainer_state.json                    Hugging Face's; written by save()
 //   runs/<name>/events.out.tfevents.*     TensorBoard's
 //   loss_curve.svg                        a picture; written by save()
 //
-// A resumed run forgets what the interrupted one logged after the step it resumes from, and goes on. Once it is open, a
-// file that cannot be written (a full drive) is warned of once and training goes on; a later entry is tried again. One
-// thread at a time.
+// A resumed run drops the entries after the step that it resumes from, and appends. Write errors after opening (a full
+// drive) are warned about once per file and training goes on; later entries are tried again. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +26,7 @@
 
 namespace sluice {
 
-// What the user was told, as plain text; written by the command line.
+// Plain-text log of the messages to the user; written by the command line.
 inline constexpr std::string_view kTrainLogName = "train.log";
 
 struct RunLogPlace {
@@ -37,8 +36,8 @@ struct RunLogPlace {
   const Clock& wall_clock;  // since 1970
   std::string output_dir;   // made if absent
   std::string run_name;     // of the folder under runs/ and of the picture; a resumed run keeps it
-  double elapsed_s = 0;     // of training before this process
-  // Told of a file's path in output_dir before the file is made.
+  double elapsed_s = 0;     // training time before this process
+  // Called with a file's path in output_dir before the file is created.
   std::function<void(const std::string& name)> claim = [](const std::string&) {};
 };
 
@@ -73,7 +72,7 @@ class RunLog {
   void set_best(double metric, const std::string& checkpoint);
 
   const TrainerState& state() const { return state_; }
-  // trainer_state.json of a checkpoint. Throws where it cannot be written.
+  // Writes trainer_state.json into a checkpoint folder. Throws IoError if it cannot be written.
   void save_state(const std::string& folder) const;
   // trainer_state.json and loss_curve.svg of the output folder.
   void save() const;
@@ -83,7 +82,7 @@ class RunLog {
   RunLog(RunLogPlace place, TrainerState state, Start start);
 
   void append_line(const HistoryEntry& entry);
-  // Calls write(); what it throws for want of a place to write is warned of, once for each name.
+  // Calls write(); warns about its IoError, once per name.
   void attempt(std::string_view name, const std::function<void()>& write) const;
   EventTime now() const;
 
@@ -94,7 +93,7 @@ class RunLog {
   std::uint64_t first_tokens_;
   AppendFile log_file_;
   AppendFile event_file_;
-  mutable std::set<std::string, std::less<>> lost_;  // names that were warned of
+  mutable std::set<std::string, std::less<>> lost_;  // names already warned about
 };
 
 }  // namespace sluice

@@ -127,7 +127,7 @@ TEST_F(RunLogTest, ALossThatIsNotANumberLeavesFilesThatCanBeRead) {
   EXPECT_THAT(svg, HasSubstr("<polyline"));
 }
 
-// A drive that is full for a while.
+// An engine whose drive is full for a while.
 class FullDrive : public ThreadsEngine {
  public:
   FullDrive() : ThreadsEngine(1) {}
@@ -154,7 +154,7 @@ TEST_F(RunLogTest, AFullDriveIsWarnedOfOnceAndEntriesGoOnWhenThereIsRoom) {
   EXPECT_THAT(warnings,
               ElementsAre(HasSubstr("trainer_log.jsonl misses entries (No space left on device)"),
                           HasSubstr("event file"), HasSubstr("trainer_state.json"), HasSubstr("loss_curve.svg")));
-  EXPECT_THROW(log.save_state(scratch_.path()), IoError);  // of a checkpoint
+  EXPECT_THROW(log.save_state(scratch_.path()), IoError);  // a checkpoint's state is not optional
   engine.is_full = false;
   train(log, 6, 7);
   log.save();

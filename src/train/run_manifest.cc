@@ -23,14 +23,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxRecordBytes = 64 * kMiB;
-constexpr std::string_view kLostAndFound = "lost+found";  // every ext4 drive has one
+constexpr std::string_view kLostAndFound = "lost+found";  // present at the root of every ext4 file system
 
 std::string_view without_part(std::string_view name) {
   if (name.ends_with(kPartSuffix)) name.remove_suffix(kPartSuffix.size());
   return name;
 }
 
-// The folders above a name that lie in the run's folder, the innermost first.
+// The parent folders of a name within the run's folder, the innermost first.
 std::vector<std::string> folders_above(const std::string& name) {
   std::vector<std::string> folders;
   for (fs::path above = fs::path(name).parent_path(); !above.empty(); above = above.parent_path()) {
@@ -56,7 +56,7 @@ std::vector<std::string> make_folders(const std::string& path) {
 
 RunManifest::RunManifest(FileSystem& files, IoEngine& engine, std::string folder)
     : files_(files), engine_(engine), folder_(std::move(folder)), made_folders_(make_folders(folder_)) {
-  // Of two processes that start in one folder, one gets the lock; the file of the other's start is the same.
+  // Of two processes that start in one folder, both open the same file and one gets its lock.
   files_.open(path(kRunRecordName), OpenMode::kCreate, Caching::kPageCache);
   lock_ = files_.lock(path(kRunRecordName));
 }
@@ -95,8 +95,7 @@ void RunManifest::set_record(RunRecord record) {
 }
 
 void RunManifest::start_over(RunRecord record) {
-  record_.has_begun =
-      false;  // a crash from here on leaves a run that never began, whose files the next one may replace
+  record_.has_begun = false;  // after a crash from here on, the next run may replace the listed files
   save();
   std::vector<std::string> names(record_.files.begin(), record_.files.end());
   std::erase(names, kRunRecordName);
@@ -117,7 +116,7 @@ void RunManifest::set_inputs(std::vector<RunInput> inputs) {
   save();
 }
 
-// The new file is locked before it takes the name, so that the run is locked at every moment.
+// The new file is locked before the rename, so that run.json is locked at every moment.
 void RunManifest::save() {
   const std::string target = path(kRunRecordName);
   write_part_file(files_, engine_, target, run_record_json(record_));
@@ -169,9 +168,9 @@ std::vector<std::string> RunManifest::foreign_files() const {
   return foreign;
 }
 
-// Files first, then the folders that this left empty. Deleting what is not there is a no-op.
+// Deletes files, then the folders that became empty. Deleting a missing file is a no-op.
 void RunManifest::delete_files(std::span<const std::string> names) {
-  std::set<std::string, std::greater<>> folders;  // the inner ones before those that hold them
+  std::set<std::string, std::greater<>> folders;  // inner folders before outer ones
   for (const std::string& name : names) {
     files_.remove(path(name));
     files_.remove(path(name) + std::string(kPartSuffix));
@@ -190,7 +189,7 @@ void RunManifest::remove(std::span<const std::string> names) {
 
 void RunManifest::remove_all() {
   std::vector<std::string> names(record_.files.begin(), record_.files.end());
-  // run.json goes last: until then it lists what is left.
+  // run.json is deleted last: until then it lists the remaining files.
   const auto record = std::find(names.begin(), names.end(), kRunRecordName);
   if (record != names.end()) std::rotate(record, record + 1, names.end());
   remove_run_state(files_, engine_, record_, folder_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of a run as its owner sees it: locked for this process, with a manifest (run.json) of every file that the
-// run made there. A name is listed before its file is created, so that a crash leaves no file unlisted. Only listed
-// files are ever replaced or deleted, and the directories of the run's state. A run that never began leaves nothing
-// behind: unless set_begun() was called, the destructor deletes what it listed and the folders it made. For one thread.
+// Manifest (run.json) and lock of a run's folder: lists every file that the run creates there. A name is listed before
+// its file is created, so that a crash leaves no unlisted file. Only listed files and the run's state directories are
+// ever replaced or deleted. Unless set_begun() was called, the destructor deletes the listed files and the folders that
+// it created. Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -20,34 +20,34 @@ namespace sluice {
 
 class RunManifest {
  public:
-  // Makes the folder where it is missing. Throws InvalidInput where another process has the run.
+  // Creates the folder if it is missing. Throws InvalidInput if another process holds the run's lock.
   RunManifest(FileSystem& files, IoEngine& engine, std::string folder);
   ~RunManifest();
   RunManifest(const RunManifest&) = delete;
   RunManifest& operator=(const RunManifest&) = delete;
 
-  // Nothing where there is no run.json, or an empty one. Throws FormatError where it is damaged.
+  // nullopt: run.json is missing or empty. Throws FormatError if it is damaged.
   static std::optional<RunRecord> read(FileSystem& files, IoEngine& engine, const std::string& folder);
 
-  // Takes over a record that was read, or starts a new one; then every change is durable on return.
+  // Sets the record, read before or new; from then on every change is durable on return.
   void set_record(RunRecord record);
-  // Deletes the files of the run so far and starts a new one in its place.
+  // Deletes the files of the previous run and starts a new record.
   void start_over(RunRecord record);
   const RunRecord& record() const { return record_; }
   void set_begun();
   void set_inputs(std::vector<RunInput> inputs);
 
-  // Names in the folder that the run is about to create. Throws InvalidInput, with none of them listed, where one is
-  // taken by a file that is not the run's.
+  // Lists names that the run is about to create. Throws InvalidInput, listing none of them, if a file of others has
+  // such a name.
   void claim(std::span<const std::string> names);
   void claim(const std::string& name) { claim(std::span(&name, 1)); }
-  // Whether the file is listed, or is the unfinished form of one that is.
+  // Whether the file is listed, or is the temporary form of a listed one.
   bool owns(std::string_view name) const;
-  // Listed names under a folder of the run, such as "checkpoint-4".
+  // Listed names in a folder of the run, such as "checkpoint-4".
   std::vector<std::string> files_in(std::string_view folder) const;
-  // What the folder holds that is not the run's.
+  // Files in the folder that are not the run's.
   std::vector<std::string> foreign_files() const;
-  // Deletes listed files, then their folders where those are empty.
+  // Deletes listed files, then their folders if empty.
   void remove(std::span<const std::string> names);
 
  private:
@@ -59,13 +59,13 @@ class RunManifest {
   FileSystem& files_;
   IoEngine& engine_;
   std::string folder_;
-  std::vector<std::string> made_folders_;  // this object made them, the outermost first
+  std::vector<std::string> made_folders_;  // created by this object, the outermost first
   RunRecord record_;
-  std::unique_ptr<FileLock> lock_;  // on run.json
+  std::unique_ptr<FileLock> lock_;  // lock on run.json
   bool is_recorded_ = false;
 };
 
-// Makes the folder and those above it where they are missing; returns those that were made, the outermost first.
+// Creates the folder and its missing parents; returns those created, the outermost first.
 std::vector<std::string> make_folders(const std::string& path);
 
 }  // namespace sluice

@@ -41,7 +41,8 @@ std::int64_t context_tokens(const Architecture& arch) {
   std::int64_t most = arch.max_positions;
   for (const Rope& rope : arch.ropes) {
     if (rope.scaling == RopeScaling::kNone) continue;
-    // The configuration has the stretched length, or that before it was stretched.
+    // max_position_embeddings is the scaled length if original_max_position_embeddings is given, otherwise the
+    // original.
     const std::int64_t before = rope.original_max_positions > 0 ? rope.original_max_positions : arch.max_positions;
     most = std::max(most, static_cast<std::int64_t>(static_cast<double>(before) * std::max(rope.factor, 1.0)));
   }

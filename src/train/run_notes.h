@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a configuration asks for that its model or the length of its run will not give: known once both are. A sentence
-// for each, for people.
+// Warnings about settings without effect, given the model and the length of the run. One sentence each, for the user.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace sluice {
 
-// Positions up to which the model was made to read: with what stretches its rotary embedding.
+// The model's context length, with RoPE scaling.
 std::int64_t context_tokens(const Architecture& arch);
 
 std::vector<std::string> run_notes(const TrainConfig& config, const Architecture& arch, std::uint64_t total_steps);

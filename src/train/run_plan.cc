@@ -89,10 +89,10 @@ Plan plan_with_staging(const PlanRequest& request) {
   return plan;
 }
 
-// Commits by time take room on the drives for one more version of the state. A run that may end before the first of
-// them has none, and so has one whose drives lack the room, unless the user asked for them.
+// Adds timed commits, which take space on the drives for one more version of the state. Left out, unless the user set
+// the interval, if the run may end before the first of them or the drives lack the space.
 Plan plan_with_commits(const PlanRequest& request) {
-  constexpr double kSurelyShorter = 0.5;  // of the interval: forecasts err by less
+  constexpr double kSurelyShorter = 0.5;  // share of the interval; step time forecasts are more accurate
   Plan plan = plan_with_staging(request);
   const std::uint64_t bytes = commit_bytes(request.arch, plan.schedule, plan.buffers);
   if (bytes == 0 || !request.checkpoints || request.budgets.drives == 0) return plan;
@@ -119,7 +119,7 @@ TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_byte
   Machine left = machine;
   for (MachineDrive& drive : left.drives) drive.size_bytes -= std::min(drive.size_bytes, kDriveMarginBytes);
   if (!is_cpu && machine.device.shares_host_memory) {
-    // Two budgets of one memory. The card's is at most a half of it: what is at home in host memory is there once.
+    // Integrated card: both budgets come from one memory, and the card's is at most half of it.
     return {.device = std::min(machine.device.size_bytes, free_host_bytes) / 100 * 45,
             .host = free_host_bytes / 100 * 45,
             .drives = left.drives_size_bytes()};

@@ -19,13 +19,13 @@ namespace sluice {
 // uses.
 TierBudgets default_budgets(const Machine& machine, std::uint64_t free_host_bytes);
 
-// Host memory beside the budgets: a trained slice on its way into a checkpoint, the largest.
+// Host memory outside the budgets: the largest trained slice, while it is written to a checkpoint.
 std::uint64_t largest_saved_bytes(const Architecture& arch, DType dtype);
 
-// Of memory that the run reserves, what it touches, or all of it: `ulimit -v` counts addresses.
+// How to count reserved memory: the pages that the run touches, or all, since `ulimit -v` limits address space.
 enum class ArenaBytes { kTouched, kReserved };
-// The most host memory the run has at once: in its steps with a checkpoint being saved, or while slices come from the
-// base, each in memory whole. Without what is there before it is opened: program, tokenizer, data.
+// Peak host memory of the run: its steps while a checkpoint is saved, or the import of the base model, a whole slice at
+// a time. Excludes memory used before the run is opened: program, tokenizer, data.
 std::uint64_t peak_host_bytes(const Plan& plan, ArenaBytes arena);
 
 struct RunShape {

@@ -127,7 +127,7 @@ TEST(RunPlan, APlansPeakCountsTheSliceThatIsSavedBesideItsBudgets) {
   EXPECT_EQ(peak_host_bytes(of_card, ArenaBytes::kReserved), of_card.memory.host.total() + largest);
 }
 
-// What is planned can be taken: the ring holds what the store's chunks need, whatever host memory there is.
+// Every plan that fits has a staging ring large enough for the store's chunks, whatever the host memory.
 TEST(RunPlan, EveryPlanThatFitsHasARing) {
   for (std::uint64_t host = kKiB; host <= 16 * kMiB; host = host * 5 / 4) {
     const PlanRequest request = small_request({.device = 256 * kMiB, .host = host, .drives = kGiB});

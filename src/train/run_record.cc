@@ -20,7 +20,7 @@ bool is_run_id(const std::string& text) {
   return text.size() == kIdDigits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// A manifest that was edited must not lead out of the run's folder.
+// Rejects paths that lead out of the run's folder, as an edited manifest may contain.
 bool is_inside(const std::string& name) {
   const std::filesystem::path path(name);
   return !name.empty() && path.is_relative() && name.find('\0') == std::string::npos &&

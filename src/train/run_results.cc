@@ -51,7 +51,7 @@ std::optional<RunResults> find_finished_run(const std::string& run_dir) {
                        .elapsed_s = json.at("train_runtime").get<double>()};
     if (json.at("train_loss").is_number()) results.loss = json.at("train_loss").get<double>();  // null: not finite
     return results;
-  } catch (const Error&) {  // a file of something else: the run itself will tell where it is
+  } catch (const Error&) {  // not a results file; the run itself reports its progress
     return std::nullopt;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;

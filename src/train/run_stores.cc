@@ -41,7 +41,7 @@ bool holds_store_files(FileSystem& files, const std::string& directory) {
   });
 }
 
-// Folders that cannot be read hold nothing that could be shown.
+// Subdirectories, sorted; empty if the folder cannot be read.
 std::vector<std::string> folders_in(const std::string& folder) {
   std::vector<std::string> folders;
   std::error_code failure;
@@ -135,7 +135,7 @@ bool owner_is_there(FileSystem& files, IoEngine& engine, const StoreOwner& owner
     return record && record->id == owner.run_id;
   } catch (const Error& failure) {
     log_debug(fmt::format("the run in {} cannot be looked at: {}", owner.output_dir, failure.what()));
-    return true;  // it is not known to be gone
+    return true;  // unreadable is not the same as deleted
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the state of a run lies: a directory of its own in each cache folder, or in the run's folder where there is no
-// cache. The run's folder lists the directories; each directory names its run (owner.json), so that neither a run that
-// was moved nor a cache that was mounted elsewhere loses the other.
+// State directories of a run: one in each cache folder, or in the run's folder if there is no cache. run.json lists the
+// directories and each directory names its run (owner.json), so that they find each other after either was moved.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +15,34 @@
 
 namespace sluice {
 
-// What a state directory says of its run.
+// The run that a state directory belongs to (owner.json).
 struct StoreOwner {
   std::string run_id;
-  std::string output_dir;  // absolute; where the run was last seen
+  std::string output_dir;  // absolute; the run's folder when the state was last used
   std::int64_t started_unix_s = 0;
 };
 
-// The directories of a new run, as its record lists them.
+// State directories of a new run, in the form of RunRecord::stores.
 std::vector<std::string> new_store_directories(const TrainConfig& config, const std::string& run_id);
-// The directories of a record as paths.
+// The paths of a record's state directories.
 std::vector<std::string> store_paths(const RunRecord& record, const std::string& output_dir);
 
 std::optional<StoreOwner> read_store_owner(FileSystem& files, IoEngine& engine, const std::string& directory);
 void write_store_owner(FileSystem& files, IoEngine& engine, const std::string& directory, const StoreOwner& owner);
-// The record of the run that owns the directory, looked for where the owner was last seen.
+// Whether the owner's last known folder still holds the record of its run.
 bool owner_is_there(FileSystem& files, IoEngine& engine, const StoreOwner& owner);
 
-// The state directories of the run, one in each cache folder. Throws InvalidInput where one has none.
+// The state directories of the run, one in each cache folder. Throws InvalidInput if a cache folder has none.
 std::vector<std::string> find_stores(FileSystem& files, IoEngine& engine, const std::vector<std::string>& caches,
                                      const std::string& run_id);
-// The same for a run whose record is lost: by the folder that its state was last used from. Nothing where there is
-// none.
+// The owner of a run's state if run.json is lost, found by the folder that last used it. nullopt: none.
 std::optional<StoreOwner> find_owner(FileSystem& files, IoEngine& engine, const TrainConfig& config);
 
-// Deletes the state of a run in `output_dir` where no other run claims it: the original's, which this one is a copy of,
-// stays.
+// Deletes the state that the record of the run in `output_dir` names, unless another run claims it: a copy of a run names
+// the original's state.
 void remove_run_state(FileSystem& files, IoEngine& engine, const RunRecord& record, const std::string& output_dir);
-// Deletes a store's files from a directory, and the directory where nothing else is in it. Throws InvalidInput where a
-// process uses the store.
+// Deletes a store's files from a directory, and the directory if it is then empty. Throws InvalidInput if a process
+// uses the store.
 void remove_store(FileSystem& files, const std::string& directory);
 
 // A state directory as `sluice store list` shows it.

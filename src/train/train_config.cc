@@ -135,7 +135,7 @@ ReadConfig parse_train_config(std::string_view text, const std::string& file, co
 
 namespace {
 
-// A data set or weights in the place of the file that names them.
+// Throws if the path is a data set or weights rather than a configuration.
 void refuse_other_files(const std::string& path) {
   const std::string ending = std::filesystem::path(path).extension().string();
   for (const std::string_view other : {".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".safetensors", ".gguf"}) {

@@ -86,7 +86,7 @@ struct TrainConfig {
   RunStrategy save_strategy = RunStrategy::kEpoch;
   StepInterval save_steps{.steps = 500};
   std::optional<std::uint64_t> save_total_limit;
-  std::optional<double> commit_every_s;  // where state lives in memory; empty: as the plan finds
+  std::optional<double> commit_every_s;  // for state in memory; nullopt: the plan's interval
   StepInterval logging_steps{.steps = 1};
   RunStrategy eval_strategy = RunStrategy::kNo;
   StepInterval eval_steps{.steps = 1};
@@ -114,7 +114,7 @@ struct ReadConfig {
   std::vector<std::string> warnings;  // a line for each key that was accepted and means nothing here
 };
 
-// The home of a user, or of whoever runs this for "". Nothing where there is none.
+// Looks up the home of a user, or of the current user for "". nullopt: unknown.
 using HomeOf = std::function<std::optional<std::string>(const std::string& user)>;
 
 // `file` names the text in failures and warnings. An override is `key=value`, or `key.inner=value` and

@@ -23,7 +23,7 @@ AdapterSettings adapter_settings(const TrainConfig& config) {
           .targets = config.lora_target_modules};
 }
 
-// A table of positions ends somewhere; a rotary embedding goes on.
+// Learned position embeddings have a maximum length; rotary embeddings do not.
 void require_positions(const Architecture& arch, const TrainConfig& config, const std::string& folder) {
   if (arch.learned_positions == 0) return;
   const std::int64_t most = context_tokens(arch);

@@ -72,7 +72,7 @@ RunPosition RunPosition::from_note(const std::string& note) {
     json.at("evaluated_step").get_to(position.evaluated_step);
     const auto best_loss = json.find("best_loss");  // null: it was not finite
     if (best_loss != json.end() && !best_loss->is_null()) position.best_loss = best_loss->get<double>();
-    position.elapsed_s = json.value("elapsed_s", 0.0);  // runs of older versions have none
+    position.elapsed_s = json.value("elapsed_s", 0.0);  // absent in runs of older versions
   } catch (const nlohmann::json::exception&) {
     throw FormatError(
         fmt::format("the store's last commit says '{}', which is not of a training run; do the cache "
@@ -221,7 +221,7 @@ void Trainer::commit_if_due(const TrainObserver& observer) {
   session.commit(position_.to_note());
   committed_ns_ = parts_.clock->now_ns();
   observer.on_commit(position_.step, parts_.commit_every_s);
-  session.reserve_space();  // the commit has taken what the next one was to use
+  session.reserve_space();  // for the next commit
 }
 
 // As Hugging Face's Trainer: the newest stay, and the best counts as the second newest. Where one alone may stay, the

@@ -28,7 +28,7 @@ struct RunPosition {
   std::uint64_t best_step = 0;
   std::uint64_t evaluations_since_best = 0;
   std::uint64_t evaluated_step = 0;  // the last that was
-  double elapsed_s = 0;              // of training, over all sessions, when the step began
+  double elapsed_s = 0;              // training time over all sessions, when the step began
 
   // Takes the held-out loss of this step; whether it is the best so far. One that is not finite never is.
   bool judge(double loss);
@@ -56,7 +56,7 @@ struct TrainObserver {
   std::function<void(const StepReport&)> on_step = [](const StepReport&) {};
   std::function<void(std::uint64_t step, double loss)> on_evaluation = [](std::uint64_t, double) {};
   std::function<void(const std::string& what)> on_saved = [](const std::string&) {};
-  // A commit between checkpoints, and the time until the next.
+  // A timed commit was written; the next is due in `next_in_s`.
   std::function<void(std::uint64_t step, double next_in_s)> on_commit = [](std::uint64_t, double) {};
 };
 
@@ -83,7 +83,7 @@ class Trainer {
     RunFolder* folder = nullptr;
     RunLog* log = nullptr;
     const Clock* clock = nullptr;
-    double commit_every_s = 0;  // 0: commits come with checkpoints and at the end
+    double commit_every_s = 0;  // interval of timed commits; 0: only with checkpoints and at the end
   };
   // `position`: where the session is.
   Trainer(Parts parts, RunPosition position, std::uint64_t total_steps);
@@ -122,9 +122,9 @@ class Trainer {
   RunPosition position_;
   std::uint64_t total_steps_;
   LrSchedule schedule_;
-  std::int64_t committed_ns_ = 0;  // when the last commit was, or the run began
+  std::int64_t committed_ns_ = 0;  // time of the last commit, or of the start
   Stopwatch stopwatch_;
-  double elapsed_before_s_;  // of the sessions before
+  double elapsed_before_s_;  // of earlier sessions
 };
 
 }  // namespace sluice

@@ -122,7 +122,7 @@ Buffer CudaDevice::allocate(std::uint64_t size_bytes, std::string_view who) {
 Buffer CudaDevice::allocate_pinned(std::uint64_t size_bytes) {
   make_current();
   if (!host_pins_->take(size_bytes)) {
-    auto memory = std::make_shared<PageMemory>(size_bytes);  // owned by the buffer's give-back alone
+    auto memory = std::make_shared<PageMemory>(size_bytes);  // owned by the buffer's release callback alone
     memory->populate();
     host_pins_->add_staged(memory->bytes());
     return Buffer(memory->bytes(),

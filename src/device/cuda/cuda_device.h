@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A card as a device. Its memory is taken at once, exactly the arena asked for; buffers and the kernels' scratch are
-// parts of that. Pinned memory is page memory that the driver was told of, so direct I/O may use it. Where the driver
-// pins only a little, large buffers beyond that are not pinned, and streams copy them through a slot each. Thread-safe.
+// A CUDA card as a device. Its arena is allocated at once, exactly the bytes asked for; buffers and kernel scratch are
+// carved from it. Pinned memory is page memory registered with the driver, so direct I/O may use it. If the driver
+// limits pinned memory, large buffers beyond the limit are pageable, and each stream copies them through a staging
+// slot. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +48,7 @@ class CudaDevice : public Device {
   int card_idx() const { return card_idx_; }
   std::span<std::byte> arena() const { return arena_; }
   int num_multiprocessors() const { return num_multiprocessors_; }
-  // Shared memory that a block of threads may ask for.
+  // Upper bound on the shared memory of a thread block (opt-in).
   int shared_bytes_per_block() const { return shared_bytes_per_block_; }
   const HostPins& host_pins() const { return *host_pins_; }
   // Every thread that calls CUDA for this card does so first.

@@ -48,7 +48,7 @@ class CudaDeviceTest : public ::testing::Test {
   }
 
   Device& card() { return *card_; }
-  // Instead of the card as it was made.
+  // Replaces the fixture's card by one with these options.
   void use_card(const CudaDeviceOptions& options) {
     card_.reset();
     card_ = plugin_->make_device(options);
@@ -90,7 +90,7 @@ TEST_F(CudaDeviceTest, CopiesThereAndBack) {
   EXPECT_EQ(pageable.back(), host.bytes()[size - 1]);
 }
 
-// As under Windows' subsystem for Linux, where the driver pins little.
+// As under WSL2, where the driver pins little host memory.
 TEST_F(CudaDeviceTest, CopiesMemoryThatCannotBePinnedThroughSlots) {
   use_card({.arena_bytes = 64 * kMiB, .scratch_bytes = kScratch, .pinnable_bytes = 2 * kMiB});
   const auto stream = card().make_stream("copies");
@@ -112,7 +112,7 @@ TEST_F(CudaDeviceTest, CopiesMemoryThatCannotBePinnedThroughSlots) {
     other->synchronize();
     EXPECT_TRUE(std::equal(whole(host).begin(), whole(host).end(), back.bytes().begin())) << round;
     EXPECT_TRUE(std::equal(small.bytes().begin(), small.bytes().end(), back.bytes().begin())) << round;
-    stream->copy(back.bytes().subspan(3, kMiB), host.bytes().subspan(kMiB, kMiB));  // between two such buffers
+    stream->copy(back.bytes().subspan(3, kMiB), host.bytes().subspan(kMiB, kMiB));  // pageable to pageable
     stream->synchronize();
     EXPECT_TRUE(std::equal(back.bytes().begin() + 3, back.bytes().begin() + 3 + kMiB, host.bytes().begin() + kMiB));
   }

@@ -19,7 +19,8 @@ namespace {
 // Older cards lack bf16.
 constexpr int kMinComputeMajor = 8;
 
-// How much host memory the driver pins, in pieces that are let go again; up to a bound that no buffer of ours passes.
+// Measures how much host memory the driver pins, in pieces that are released again; up to a bound above every buffer
+// that Sluice allocates.
 std::uint64_t probe_pinned_bytes() {
   constexpr std::uint64_t kPieceBytes = 64 * kMiB;
   constexpr std::uint64_t kMostBytes = 4 * kGiB;
@@ -37,7 +38,7 @@ std::uint64_t probe_pinned_bytes() {
   return pinned_bytes;
 }
 
-// Windows' subsystem for Linux shows its cards through this device, and pins little.
+// WSL2 exposes its GPU as this device; its driver limits pinned memory.
 bool is_wsl() { return ::access("/dev/dxg", F_OK) == 0; }
 
 CudaCard look_at_card(int card_idx) {

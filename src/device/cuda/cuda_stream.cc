@@ -72,8 +72,8 @@ void CudaStream::copy(std::span<std::byte> to, std::span<const std::byte> from) 
   });
 }
 
-// Piece by piece: the host's thread fills the slot and the card empties it, or the other way round, in the stream's
-// order.
+// Copies pageable memory piece by piece through the pinned slot: the host thread fills it and the card drains it, or
+// the other way round, in stream order.
 void CudaStream::copy_staged(std::span<std::byte> to, std::span<const std::byte> from) {
   const std::scoped_lock lock(mutex_);
   const HostPins& pins = device_.host_pins();

@@ -86,7 +86,7 @@ class CudaStream : public Stream {
   struct FreeHost {
     void operator()(std::byte* memory) const { cudaFreeHost(memory); }
   };
-  std::unique_ptr<std::byte, FreeHost> slot_;  // pinned, for copies of memory that is not; null: all of it is
+  std::unique_ptr<std::byte, FreeHost> slot_;  // pinned staging slot for pageable memory; null: all memory is pinned
 };
 
 }  // namespace sluice::cuda

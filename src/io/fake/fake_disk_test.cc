@@ -224,7 +224,7 @@ TEST_F(FakeDiskTest, WithoutPowerEverythingThrowsUntilReboot) {
   disk.reboot(1);
   EXPECT_EQ(disk.list("/d"), std::vector<std::string>{"file"});
   EXPECT_EQ(read(*create("/d/file"), 0, 100).size(), 100U);
-  EXPECT_NO_THROW(disk.lock("/d/file"));  // the dead process's lock is gone
+  EXPECT_NO_THROW(disk.lock("/d/file"));  // the crash released the lock
 }
 
 TEST_F(FakeDiskTest, LockIsHeldByOneUntilDropped) {

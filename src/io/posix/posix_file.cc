@@ -30,7 +30,7 @@ int open_retrying(const std::string& path, int flags) {
   return fd;
 }
 
-// The kernel would read such a path up to the zero byte, and another file would be meant than is said.
+// The kernel would cut such a path off at the NUL byte and open another file.
 void require_no_zero_byte(const std::string& path) {
   if (path.find('\0') == std::string::npos) return;
   throw InvalidInput(
@@ -59,7 +59,8 @@ bool has_open(const std::filesystem::path& process, const struct stat& file) {
   return false;
 }
 
-// The kernel does not tell who has a lock on an open file description, so this looks for who else has the file open.
+// The kernel does not report the holder of an open file description lock, so this looks for other processes that have
+// the file open.
 std::string lock_holder(const struct stat& file) {
   std::error_code failure;
   const std::string own = std::to_string(::getpid());
@@ -72,7 +73,7 @@ std::string lock_holder(const struct stat& file) {
   return "another process";
 }
 
-// Some network and container file systems have no locks; then nobody can be kept out.
+// Some network and container file systems do not support locks; exclusion is impossible there.
 bool has_no_locks(int errno_value) {
   return errno_value == ENOLCK || errno_value == ENOSYS || errno_value == EOPNOTSUPP || errno_value == EINVAL;
 }
@@ -214,7 +215,7 @@ std::unique_ptr<FileLock> PosixFileSystem::lock(const std::string& path) {
       throw InvalidInput(fmt::format("'{}' is in use by {}: wait until it has ended, or name another directory",
                                      std::filesystem::path(path).parent_path().string(), lock_holder(locked)));
     }
-    // Another file may have taken the name between opening and locking.
+    // The name may have been renamed over between open and lock.
     struct stat named {};
     if (::stat(path.c_str(), &named) == 0 && is_same_file(named, locked)) {
       return std::make_unique<PosixLock>(std::move(fd));

@@ -131,7 +131,7 @@ TEST_F(PosixFileTest, MissingDirectoryIsTheUsersMistakeAndSaysWhatToDo) {
   }
 }
 
-// Nobody is told to make what is only to be read.
+// A missing input path gets no advice to create it.
 TEST_F(PosixFileTest, WhatIsMissingWhereItIsReadIsAMistakenPath) {
   const std::string missing = directory_.path("missing");
   const std::string folder = refusal_of([&] { files_.require_directory(missing, OpenMode::kReadOnly); });
@@ -144,7 +144,7 @@ TEST_F(PosixFileTest, WhatIsMissingWhereItIsReadIsAMistakenPath) {
   EXPECT_NE(made.find("make the directory that it goes into first"), std::string::npos) << made;
 }
 
-// Reading one would fail later, with an errno that looks like a broken drive's.
+// Opening a directory succeeds, but a later read fails with an errno that looks like a drive error.
 TEST_F(PosixFileTest, ADirectoryInPlaceOfAFileIsTheUsersMistake) {
   const std::string message =
       refusal_of([&] { files_.open(directory_.path(), OpenMode::kReadOnly, Caching::kPageCache); });
@@ -162,7 +162,7 @@ TEST_F(PosixFileTest, AZeroByteInAPathOpensNoOtherFile) {
   };
   for (const auto& use : uses) {
     const std::string message = refusal_of(use);
-    EXPECT_NE(message.find("file\\0other"), std::string::npos) << message;  // whole, with the byte visible
+    EXPECT_NE(message.find("file\\0other"), std::string::npos) << message;  // with the NUL byte made visible
     EXPECT_NE(message.find("zero byte"), std::string::npos) << message;
   }
 }
@@ -183,7 +183,7 @@ TEST_F(PosixFileTest, FileInPlaceOfADirectoryIsTheUsersMistakeAndSaysWhatToDo) {
   EXPECT_NO_THROW(files_.require_directory(directory_.path(), OpenMode::kReadWrite));
 }
 
-// Another process that has the lock until it is told to end: its pid, then a pipe to end it with.
+// A child process that holds the lock until told to exit: its pid, and the pipe that tells it.
 class LockingChild {
  public:
   explicit LockingChild(const std::string& path) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on a card, by the fastest way that can: cuDNN, our kernels on tensor cores, or our kernels in float. Which
-// one follows from the card, cuDNN's version, shapes, dtypes and the scratch memory alone, so a step is computed in one
-// way every time. Thread-safe.
+// Attention on a card by the fastest implementation that supports the case: cuDNN, our tensor-core kernels, or our f32
+// kernels. The choice depends only on the card, cuDNN's version, shapes, dtypes and the scratch memory, so a step
+// always takes the same one. Thread-safe.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ class Attentions {
 
   // How often each way was taken, and why cuDNN was not where it was not.
   std::string describe() const;
-  // Which way is taken.
+  // The implementations chosen for the queried cases.
   std::vector<CudaPath> paths(const CudaPathQuery& query) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of attention on tensor cores share: tiles of heads into shared memory, how large they are on which
-// card, and scores in powers of two.
+// Shared parts of the tensor-core attention kernels: loading tiles of heads into shared memory, tile sizes per card,
+// and scores as base-2 exponents.
 #pragma once
 
 #include <type_traits>
@@ -97,18 +97,18 @@ void with_tile_dim(std::int64_t head_dim, const Use& use) {
   }
 }
 
-// Large tiles are faster; small ones are for cards where a block has less shared memory than those take. The card alone
-// decides, so a step is computed in one way on it.
+// Large tiles are faster; small ones are for cards with less shared memory per block. The card alone decides, so a step
+// always uses one size.
 enum class TileSize : int { kLarge, kSmall };
 
-// The cards for tiles of a size, where the large ones take so many bytes of shared memory.
+// The cards that use tiles of `size`; `large_bytes` is the shared memory of a block with large tiles.
 constexpr CardRange cards_for(TileSize size, int large_bytes) {
   if (large_bytes <= kLeastSharedBytes) return {};
   return size == TileSize::kLarge ? CardRange{.least_bytes = large_bytes} : CardRange{.below_bytes = large_bytes};
 }
 
-// Calls use(integral_constant<TileSize, size>) with the size for a card where a block has `shared_bytes`. Where large
-// tiles fit every card, there are no small ones.
+// Calls use(integral_constant<TileSize, size>) with the tile size for a card with `shared_bytes` per block. If large
+// tiles fit every card, small ones are not instantiated.
 template <int kLargeBytes, typename Use>
 void with_tile_size(int shared_bytes, const Use& use) {
   if constexpr (kLargeBytes <= kLeastSharedBytes) {

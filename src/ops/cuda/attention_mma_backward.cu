@@ -20,9 +20,9 @@ struct Cut {
   static constexpr int kOwn = 16 * kWarps;
   static constexpr int kBy = kDim > 128 && kIsSmall ? 16 : 32;
   static constexpr int kSharedBytes = 2 * (2 * kTileElements<kOwn, kDim> + 4 * kTileElements<kBy, kDim>);
-  // dK and dV also take two statistics of each row, in two tiles.
+  // dK and dV also load two statistics per row, double-buffered.
   static constexpr int kSharedBytesOfKeys = kSharedBytes + 4 * 4 * kBy;
-  // Blocks on a multiprocessor, at least.
+  // Minimum resident blocks per multiprocessor.
   static constexpr int kMinBlocks = kDim > 128 || kIsSmall ? 1 : 2;
   static constexpr int kMinBlocksOfKeys = kDim > 64 || kIsSmall ? 1 : 2;
 

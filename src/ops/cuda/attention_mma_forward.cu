@@ -10,13 +10,13 @@
 namespace sluice::cuda {
 namespace {
 
-// Small tiles have fewer rows and as many keys: a row's sums are added up in the same order.
+// Small tiles have fewer rows but as many keys, so the summation order of a row is the same.
 template <int kHeadDim, TileSize kSize = TileSize::kLarge>
 struct Cut {
   static constexpr int kDim = kHeadDim;
   static constexpr int kWarps = kDim > 128 ? 4 : kSize == TileSize::kLarge ? 8 : 7;
   static constexpr int kThreads = 32 * kWarps;
-  static constexpr int kMinBlocks = kDim > 128 || kSize == TileSize::kSmall ? 1 : 2;  // on a multiprocessor
+  static constexpr int kMinBlocks = kDim > 128 || kSize == TileSize::kSmall ? 1 : 2;  // resident, per multiprocessor
   static constexpr int kRows = 16 * kWarps;
   static constexpr int kKeys = kDim > 128 ? 32 : 64;
   static constexpr int kSharedBytes = 2 * (kTileElements<kRows, kDim> + 4 * kTileElements<kKeys, kDim>);

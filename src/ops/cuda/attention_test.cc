@@ -199,7 +199,7 @@ TEST_F(CudaAttentionOp, Bf16ByOwnKernels) {
   EXPECT_THAT(described(), ::testing::HasSubstr("forward: 0 by cuDNN"));
 }
 
-// As on cards where a block has the least shared memory: 8.6, 8.9 and 12.0.
+// As on cards with the least shared memory per block: compute capability 8.6, 8.9 and 12.0.
 TEST_F(CudaAttentionOp, Bf16BySmallTiles) {
   constexpr int kLeastSharedBytes = 101'376;
   use_card({.arena_bytes = kArenaBytes,
@@ -207,18 +207,18 @@ TEST_F(CudaAttentionOp, Bf16BySmallTiles) {
             .attention = CudaAttention::kOwnKernels,
             .pretend = {.shared_bytes_per_block = kLeastSharedBytes}});
   for (const AttentionCase& c : attention_cases()) {
-    if (c.shape.head_dim <= 96) continue;  // large tiles fit there
+    if (c.shape.head_dim <= 96) continue;  // large tiles fit every card
     expect_forward_parity(c, DType::kBF16);
     expect_backward_parity(c, DType::kBF16, DType::kBF16);
   }
   EXPECT_THAT(described(), ::testing::Not(::testing::HasSubstr("backward: 0 by cuDNN, 0 on tensor cores")));
 }
 
-// What cuDNN refuses, our own kernels compute: each kind of refusal, and what is left to cuDNN then.
+// A kind of request that cuDNN rejects and our own kernels compute, and which passes stay with cuDNN.
 struct Refusal {
   const char* name;
   CudaPretence pretend;
-  bool forward_is_left = true;  // to cuDNN, for some case
+  bool forward_is_left = true;  // cuDNN still computes the forward of some case
   bool backward_is_left = true;
   const char* said = "";
 };
@@ -275,7 +275,7 @@ TEST_F(CudaAttentionOp, WhatCudnnRefusesIsComputedByOwnKernels) {
   }
 }
 
-// What `sluice env` shows, of the card as it is and as others would be.
+// The report of `sluice env`, for the actual card and for simulated ones.
 TEST_F(CudaAttentionOp, SaysHowItIsComputed) {
   const auto paths_text = [&](const CudaPretence& pretend) {
     std::string text;

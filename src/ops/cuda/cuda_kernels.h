@@ -16,7 +16,7 @@ namespace sluice::cuda {
 
 class CudaKernels : public Kernels {
  public:
-  // On the current card, which is that of the options.
+  // Constructed with the options' card as the current CUDA device.
   explicit CudaKernels(const CudaDeviceOptions& options);
   ~CudaKernels() override;
 

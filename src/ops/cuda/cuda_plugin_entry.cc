@@ -43,7 +43,7 @@ CudaLibraryFinding look_at(const CudaLibrary& library, const Version& version) {
   return finding;
 }
 
-// Declared here: not every toolkit brings cuDNN's headers.
+// Declares cuDNN's functions itself, as not every toolkit ships the cuDNN headers.
 std::string cudnn_version(const CudaLibrary& library) {
   return cudnn_version_text(library.symbol<std::size_t()>("cudnnGetVersion")());
 }
@@ -63,7 +63,7 @@ CudaLibraryFinding look_at_direct_storage() {
   return finding;
 }
 
-// Of heads as wide as most models have.
+// Whether the rules allow cuDNN gradients for heads of 128, the usual width.
 bool may_have_cudnn_gradients(const CudaCard& card) {
   const CudnnRules rules{.compute_major = card.compute_major, .compute_minor = card.compute_minor};
   return rules.why_not({.is_backward = true, .is_packed = false, .head_dim = 128}).empty();
@@ -80,7 +80,7 @@ void check_kernels(CudaFindings& found) {
   if (found.why_not.empty() && !any_usable) found.why_not = "no card can be used";
 }
 
-// Which tiles our own kernels of attention have, after what a block may have of shared memory.
+// The tile size of our own attention kernels, from the card's shared memory per block.
 CudaPath own_tiles(const CudaDeviceOptions& options) {
   int shared_bytes = options.pretend.shared_bytes_per_block;
   if (shared_bytes == 0) {

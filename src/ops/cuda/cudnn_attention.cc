@@ -17,7 +17,7 @@ CudnnRequest request_of(const CudnnAttentionShape& shape) {
   return {.is_backward = shape.dout_row != 0, .is_packed = !shape.is_whole, .head_dim = shape.head_dim};
 }
 
-// A shape that stands for those of a request.
+// A representative shape of a kind of request.
 CudnnAttentionShape example_of(const CudnnRequest& request) {
   constexpr std::int64_t kHeads = 8;
   constexpr std::int64_t kKvHeads = 2;

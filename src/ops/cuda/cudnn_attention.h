@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention by cuDNN, where it can: bf16, no soft cap, as many queries as keys in every segment. Plans are built once
-// for a shape, rounded up so that lengths of documents do not make plans of their own, unless one is long and all there
-// is. The backward that repeats to the bit needs memory that grows with the square of a document; it goes by fewer
-// documents and heads at a time where scratch memory is short, and is left to others where even one is too many.
-// Thread-safe.
+// Attention by cuDNN for the cases that it supports: bf16, no soft cap, as many queries as keys in every segment. Plans
+// are built once per shape, with document lengths rounded up to share plans, except for a single long document. The
+// deterministic backward needs memory quadratic in a document's length; with little scratch memory it runs on fewer
+// documents and heads at a time, and falls back to our kernels if even one does not fit. Thread-safe.
 #pragma once
 
 #include <map>
@@ -24,14 +23,14 @@ namespace sluice::cuda {
 
 class CudnnAttention {
  public:
-  // The rules of the card; their version is the library's where it is 0.
+  // The card's rules; their version 0 stands for that of the loaded library.
   explicit CudnnAttention(CudnnRules rules) : rules_(std::move(rules)) {}
 
   // Whether it was put on the stream; else nothing was.
   bool forward(CudaStream& stream, const AttentionForward& args);
   bool backward(CudaStream& stream, const AttentionBackward& args);
 
-  // Empty: cuDNN computes such attention, though not where scratch memory is short. Else why it does not.
+  // Empty: cuDNN computes such attention, given enough scratch memory. Otherwise the reason why it does not.
   std::string why_not(const CudnnRequest& request, CudnnProbe probe);
   // The version, or why there is none; and what it refused last.
   std::string describe() const;

@@ -6,10 +6,10 @@
 namespace sluice::cuda {
 namespace {
 
-// 9.14 takes the backward of wider heads and gives wrong numbers, NaN among them.
+// cuDNN 9.14 accepts the backward of wider heads and returns wrong gradients, some NaN.
 constexpr std::int64_t kMostBackwardHeadDim = 128;
-// Gradients were compared bit for bit on Hopper alone. Elsewhere its engines for the deterministic graph are others, or
-// must be chosen by hand (compute capability 10.0 and 12.0).
+// Bitwise reproducible gradients are verified on Hopper only. Other architectures have other engines for the
+// deterministic graph, or need one chosen by hand (compute capability 10.0 and 12.0).
 constexpr int kRepeatableMajor = 9;
 constexpr std::uint64_t kFirstPackedOnAmpere = 91801;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kinds of attention cuDNN is not asked for, by what is known of its versions and of cards: where it computes
-// wrong numbers, or gradients that do not repeat to the bit, it would not refuse by itself. A value; thread-safe.
+// Kinds of attention not offered to cuDNN, by version and card: those it accepts but computes wrongly, or with
+// gradients that are not bitwise reproducible. A value type; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ struct CudnnRules {
   int compute_major = 0;
   int compute_minor = 0;
   std::uint64_t version = 0;                            // 91900 is 9.19.0
-  std::function<bool(const CudnnRequest&)> is_refused;  // by a test; null: nothing is
+  std::function<bool(const CudnnRequest&)> is_refused;  // set by tests; null: no further refusals
 
-  // Empty: cuDNN is asked for a plan, and may still refuse. Else why our own kernels compute it.
+  // Empty: ask cuDNN for a plan, which it may still refuse. Otherwise the reason to use our own kernels.
   std::string why_not(const CudnnRequest& request) const;
 };
 

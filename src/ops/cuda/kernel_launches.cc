@@ -4,7 +4,7 @@
 namespace sluice::cuda {
 namespace {
 
-// Made on first use: static objects of other sources add to it.
+// Constructed on first use, as static objects of other translation units add to it.
 std::vector<KernelLaunch>& listed_launches() {
   static std::vector<KernelLaunch> all;
   return all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels are launched: launch<kernel, threads of a block>(stream, blocks, arguments...). What a kernel is given is
-// part of the type, so each launch that is compiled stands in kernel_launches().
+// Kernel launches: launch<kernel, threads per block>(stream, blocks, arguments...). The launch configuration is part of
+// the type, so every compiled launch is registered in kernel_launches().
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ class Launch {
  public:
   template <typename... Args>
   static void put(cudaStream_t stream, dim3 num_blocks, int dynamic_bytes, const Args&... args) {
-    static_cast<void>(&kListed);  // makes it exist
-    CHECK(dynamic_bytes <= kMostDynamicBytes, "a kernel asks for more shared memory than its launch lists");
+    static_cast<void>(&kListed);  // instantiates the static member, which registers the launch
+    CHECK(dynamic_bytes <= kMostDynamicBytes, "the launch takes more shared memory than it is registered with");
     if constexpr (kMostDynamicBytes > kWithoutAsking) {
       if (dynamic_bytes > kWithoutAsking) {
         require(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostDynamicBytes),
@@ -49,8 +49,8 @@ void launch(CudaStream& stream, dim3 num_blocks, const Args&... args) {
   launch<kKernel, kThreads>(stream.handle(), num_blocks, args...);
 }
 
-// With as much dynamic shared memory in every launch, on the cards that Cut::cards() says. A Cut is how work is cut
-// into blocks: kThreads of each, and the cards that it is for.
+// Launches with kDynamicBytes of dynamic shared memory, on the cards of Cut::cards(). A Cut describes how work is split
+// into blocks: kThreads per block, and the cards that it is for.
 template <auto* kKernel, typename Cut, int kDynamicBytes, typename... Args>
 void launch_cut(CudaStream& stream, dim3 num_blocks, const Args&... args) {
   constexpr CardRange kCards = Cut::cards();
@@ -58,7 +58,7 @@ void launch_cut(CudaStream& stream, dim3 num_blocks, const Args&... args) {
       stream.handle(), num_blocks, kDynamicBytes, args...);
 }
 
-// With `dynamic_bytes` of at most kMostDynamicBytes.
+// Launches with `dynamic_bytes` of dynamic shared memory, at most kMostDynamicBytes.
 template <auto* kKernel, int kThreads, int kMostDynamicBytes, typename... Args>
 void launch_sized(CudaStream& stream, dim3 num_blocks, int dynamic_bytes, const Args&... args) {
   constexpr CardRange kAll;

@@ -15,8 +15,8 @@ namespace sluice::cuda {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr std::int64_t kMaxWarpDim = 512;   // longer runs take a block each
-constexpr int kMaxSharedBytes = 96 * 1024;  // every card has as much
+constexpr std::int64_t kMaxWarpDim = 512;   // longer rows take a block each
+constexpr int kMaxSharedBytes = 96 * 1024;  // available on every card
 
 // Where runs lie.
 struct Runs {

@@ -12,9 +12,9 @@ namespace {
 constexpr std::int64_t kMaxParts = 512;
 constexpr std::int64_t kMaxPartBytes = 16 * kMiB;
 constexpr int kCols = 32;
-constexpr int kRows = 16;  // of threads, each of kCols
+constexpr int kRows = 16;  // rows of threads in a block, kCols threads each
 
-// A thread of row y sums parts y, y + 16, …; then the 16 sums are added in order.
+// A thread in row y sums the parts y, y + 16, …; then the 16 partial sums are added in order.
 __global__ void add_parts_kernel(AddParts args) {
   __shared__ float of_row[kRows][kCols];
   const int x = static_cast<int>(threadIdx.x) % kCols;
