@@ -30,12 +30,8 @@ void say(std::string_view sentence) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
 }
 
-<<<<<<< HEAD
-// A terminal that is closed sends SIGHUP, its shell sends another, and a session manager SIGTERM: only a second SIGTERM
-// or Ctrl-C is somebody's impatience.
-=======
-// Closing a terminal sends SIGHUP twice, once from the kernel and once from the shell: a second SIGHUP does not kill.
->>>>>>> wt-words
+// Closing a terminal sends SIGHUP, the shell sends another, and a session manager SIGTERM: only a second SIGTERM or
+// Ctrl-C ends the process at once.
 void handle(int signal) {
   const int errno_value = errno;
   if (signal == SIGHUP) {

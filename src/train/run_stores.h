@@ -38,8 +38,8 @@ std::vector<std::string> find_stores(FileSystem& files, IoEngine& engine, const 
 // The owner of a run's state if run.json is lost, found by the folder that last used it. nullopt: none.
 std::optional<StoreOwner> find_owner(FileSystem& files, IoEngine& engine, const TrainConfig& config);
 
-// Deletes the state that the record of the run in `output_dir` names, unless another run claims it: a copy of a run names
-// the original's state.
+// Deletes the state that the record of the run in `output_dir` names, unless another run claims it: a copy of a run
+// names the original's state.
 void remove_run_state(FileSystem& files, IoEngine& engine, const RunRecord& record, const std::string& output_dir);
 // Deletes a store's files from a directory, and the directory if it is then empty. Throws InvalidInput if a process
 // uses the store.
