@@ -197,7 +197,7 @@ class Screens(HandbookRuns):
             self.assertEqual(bool(re.search(rb"\x1b\[\d+m", terminal.raw)), has_colours, (env, terminal.raw))
         shown = Terminal(self.command("data", "check", "--model", self.base, TRAIN), 80, env={"NO_COLOR": "1"})
         self.assertEqual(shown.finish(), 0)
-        self.assertNotIn(b"\x1b", shown.raw)
+        self.assertNotRegex(shown.raw, rb"\x1b\[[\d;]*m")  # the bar may move the cursor
         self.assertIn("⟦", shown.text())
 
     def test_a_dumb_terminal_and_a_pipe_get_plain_lines(self):
