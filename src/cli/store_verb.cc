@@ -126,6 +126,7 @@ nlohmann::ordered_json to_json(const FoundStore& store) {
 
 void print_stores(const std::vector<FoundStore>& stores) {
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(stores.size());
   for (const FoundStore& store : stores) {
     rows.push_back({store.directory, format_bytes(store.size_bytes), store.owner ? store.owner->output_dir : "–",
                     std::string(use_name(store.use))});

@@ -65,7 +65,10 @@ void check_role(const std::string& role, const std::string& key) {
 
 bool yes_or_no(const RowJson& value, const std::string& key) {
   if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number() && (value == 0 || value == 1)) return value == 1;
+  if (value.is_number()) {
+    const double number = value.get<double>();
+    if (number == 0 || number == 1) return number == 1;
+  }
   throw BadRow(key, fmt::format("wanted 0 or 1, or true or false, found {}: a message is trained on or not, there are "
                                 "no weights in between",
                                 describe_row_json(value)));

@@ -164,6 +164,7 @@ void RunFolder::save_checkpoint(std::uint64_t step, const WeightsOfSlice& weight
   });
   remove_checkpoint(step);  // from before a rollback to an earlier step
   std::vector<std::string> listed;
+  listed.reserve(names.size());
   for (const std::string& name : names) listed.push_back(fmt::format("{}/{}", target, name));
   parts_.manifest->claim(listed);
   if (fs::exists(path(target))) {

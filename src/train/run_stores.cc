@@ -163,7 +163,7 @@ std::optional<StoreOwner> find_owner(FileSystem& files, IoEngine& engine, const 
   const std::vector<std::string> places = config.cache.empty() ? std::vector{config.output_dir} : config.cache;
   for (const std::string& place : places) {
     for (const std::string& folder : folders_in(place)) {
-      const std::optional<StoreOwner> owner = read_store_owner(files, engine, folder);
+      std::optional<StoreOwner> owner = read_store_owner(files, engine, folder);
       if (owner && (config.cache.empty() || is_same_folder(owner->output_dir, config.output_dir))) return owner;
     }
   }
