@@ -48,7 +48,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text = sluice::write_as_run(read.config);
   const sluice::ReadConfig again = sluice::parse_train_config(text, "as_run.yaml");
   CHECK(again.config == read.config, "what is written reads back identical");
-  CHECK(again.warnings.empty(), "what is written has no words of others");
+  // A key that had no effect is written and has none again; foreign keys are not written.
+  CHECK(again.warnings.size() <= read.warnings.size(), "what is written is warned of where it was not");
   CHECK(sluice::write_as_run(again.config) == text, "it is written the same way again");
   return 0;
 }
