@@ -27,11 +27,18 @@ bool is_inside(const std::string& name) {
          std::none_of(path.begin(), path.end(), [](const auto& part) { return part == ".." || part == "."; });
 }
 
+// The library converts a float of any size, which is undefined beyond 64 bits.
+std::int64_t integer_of(const nlohmann::json& json, const char* key) {
+  const nlohmann::json& number = json.at(key);
+  if (!number.is_number_integer()) throw FormatError(fmt::format("{} is not a whole number", key));
+  return number.get<std::int64_t>();
+}
+
 RunInput parse_input(const nlohmann::json& json) {
   return {.role = json.at("role").get<std::string>(),
           .path = json.at("path").get<std::string>(),
-          .size_bytes = json.at("size").get<std::uint64_t>(),
-          .modified_ns = json.at("modified_ns").get<std::int64_t>(),
+          .size_bytes = static_cast<std::uint64_t>(integer_of(json, "size")),
+          .modified_ns = integer_of(json, "modified_ns"),
           .hash = json.at("hash").get<std::string>(),
           .is_sampled = json.at("sampled").get<bool>()};
 }
@@ -64,7 +71,7 @@ RunRecord parse_run_record(std::string_view text, const std::string& where) {
   RunRecord record;
   try {
     json.at("id").get_to(record.id);
-    json.at("started_unix_s").get_to(record.started_unix_s);
+    record.started_unix_s = integer_of(json, "started_unix_s");
     json.at("skip_bad").get_to(record.skip_bad);
     json.at("has_begun").get_to(record.has_begun);
     json.at("stores").get_to(record.stores);

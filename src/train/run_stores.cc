@@ -111,6 +111,7 @@ std::optional<StoreOwner> read_store_owner(FileSystem& files, IoEngine& engine, 
   try {
     if (!files.exists(path)) return std::nullopt;
     const nlohmann::json json = parse_json(read_whole_file(files, engine, path, kMiB), path);
+    if (!json.at("started_unix_s").is_number_integer()) throw FormatError("started_unix_s is not a whole number");
     return StoreOwner{.run_id = json.at("run_id").get<std::string>(),
                       .output_dir = json.at("output_dir").get<std::string>(),
                       .started_unix_s = json.at("started_unix_s").get<std::int64_t>()};
