@@ -87,7 +87,7 @@ std::string time_text(double seconds) {
   return seconds < 60 ? fmt::format("{:.1f} s", seconds) : format_duration(seconds);
 }
 
-// What was planned beside what was seen.
+// Planned and measured figures side by side.
 std::string end_table(const TrainingJob& job, const RunPlan& run, const RunSummary& summary, double step_tokens) {
   const Plan& plan = run.plan;
   const StepMemory& planned = plan.memory;
@@ -281,7 +281,7 @@ void run_job(const TrainConfig& config, const Start& start, const TrainArguments
   if (summary.end == RunEnd::kInterrupted) throw Cancelled("interrupted");
 }
 
-// What ends the run is in its log too.
+// A failure that ends the run is logged before it is thrown on.
 void run_logged(const TrainConfig& config, const Start& start, const TrainArguments& arguments, WorkDisplay& work,
                 TrainOutputs& outputs) {
   try {
@@ -329,7 +329,7 @@ void resume(const TrainArguments& arguments) {
   Start start{.how = JobStart::kResume};
   if (!arguments.from.empty()) start.from_step = TrainingJob::step_of_checkpoint(run_dir, arguments.from);
   const TrainConfig config = TrainingJob::config_of(run_dir, arguments.overrides, home_folder);
-  // What the run began with was told when it began.
+  // Notes on the original configuration were printed when the run began.
   for (const std::string& warning : read_train_config(run_dir + "/config.yaml", arguments.overrides).warnings) {
     if (warning.starts_with("command line:")) outputs.notice("sluice: " + warning);
   }

@@ -37,7 +37,7 @@ constexpr std::string_view kPlanName = "plan.json";
 constexpr const char* kTrainTokens = "data/train.tokens";
 constexpr const char* kHeldOutTokens = "data/held-out.tokens";
 
-// Nothing where the rows say.
+// nullopt: the schema is detected from the rows.
 std::optional<RowSchema> schema_of(const DatasetChoice& dataset) {
   const std::string& name = dataset.schema;
   if (name == "auto") return std::nullopt;

@@ -101,9 +101,9 @@ class TrainingJob {
   void take_folder(const ProgressSink& progress, ChangedInputs changed);
   void begin_record(const ProgressSink& progress);
   void restore_checkpoint();
-  // What a crash may have left: snapshots without a folder, folders of steps that were given up.
+  // Removes leftovers of a crash: snapshots without a folder, folders of steps that were given up.
   void drop_strays();
-  // Of a run that has gone back: a best checkpoint that was dropped since cannot be its result.
+  // After a rollback, a best checkpoint that was dropped since cannot be the result.
   void forget_lost_best();
   void require_state() const;
   void open_log();
